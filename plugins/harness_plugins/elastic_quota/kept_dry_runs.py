@@ -32,10 +32,6 @@ _MOST = 200_000
 Moment: TypeAlias = tuple[int, ...]
 """What an answer depends on beyond what equal pods share: at equal moments they have the same answer."""
 
-Known: TypeAlias = dict[int, tuple[Moment, Candidate | Status]]
-"""Position of a node -> the last answer that equal pods had there, and when."""
-
-
 Borrowed: TypeAlias = Mapping[Quota, Sequence[tuple[str, int]]]
 """Quota -> how much more it uses of each resource than it is guaranteed, at least 0."""
 
@@ -44,23 +40,23 @@ _NOTHING: Borrowed = {}
 
 @final
 class Answers:
-    """The last answers that equal pods had.
+    """The last answers that equal pods had, by position of the node.
 
     Attributes:
-        known: the answers.
+        of_any: those of pods that are alone, which are the same for all of them.
         seen: the version of the nodes up to which those of nodes that have changed were forgotten.
-        borrowed: what was borrowed when those were forgotten that it changed.
+        borrowed: what was borrowed when those were forgotten for which it counts that it changed.
+        of_several: those of pods with others in their job or gang, and when.
     """
 
-    __slots__ = ("borrowed", "known", "seen")
+    __slots__ = ("borrowed", "of_any", "of_several", "seen")
 
     def __init__(self, seen: int) -> None:
-        self.known: Known = {}
+        self.of_any: dict[int, Candidate | Status] = {}
         self.seen = seen
         self.borrowed: Borrowed = _NOTHING
+        self.of_several: dict[int, tuple[Moment, Candidate | Status]] = {}
 
-
-_NONE: Known = {}
 
 _Holders: TypeAlias = Sequence[tuple[Quota, Amounts]]
 """Quotas, and those above them, with what their pods hold on a node."""
@@ -103,46 +99,35 @@ class KeptDryRuns:
             answers = self._answers[question] = Answers(self._cache.version)
         return answers
 
-    def settled(self, answers: Answers, pod: PodInfo, borrowed: Borrowed) -> Known:
-        """The answers that are the same now, where that is known without a look at each node.
-
-        It is not where they depend on others of the pod's job, or where pods of its gang may be in place that
-        count for quotas: what is found then may be of a moment that is none of those below.
+    def of_any(
+        self, answers: Answers, pod: PodInfo, borrowed: Borrowed
+    ) -> dict[int, Candidate | Status] | None:
+        """The answers that are the same now, to which others may be added by `keep`.
 
         Args:
             answers: those of equal pods.
             pod: the pod.
             borrowed: see `moment`.
+
+        Returns:
+            None for a pod with others in its job or its gang, see `moment`.
         """
-        if (pod.job is not None and pod.job.pods > 1) or (borrowed and pod.gang is not None):
-            answers.borrowed = _NOTHING
-            return _NONE
-        known, cache = answers.known, self._cache
+        if pod.gang is not None or (pod.job is not None and pod.job.pods > 1):
+            return None
+        known, cache = answers.of_any, self._cache
         for position in cache.changed_since(answers.seen):
             known.pop(position, None)
         answers.seen = cache.version
         if borrowed:
-            for position in self._with_pods_of(self._changed(answers.borrowed, borrowed)):
-                before = known.get(position)
-                if before is not None and before[0] != self.moment(pod, cache.nodes[position], borrowed):
+            before, most = answers.borrowed, self._most
+            changed = [quota for quota in borrowed if not _alike(quota, before, borrowed, most)]
+            for position in self._with_pods_of(changed):
+                if position in known and not all(
+                    _alike(quota, before, borrowed, held) for quota, held in self._on(cache.nodes[position])
+                ):
                     del known[position]
             answers.borrowed = borrowed
         return known
-
-    def _changed(self, before: Borrowed, now: Borrowed) -> Collection[Quota]:
-        """Quotas that borrow less or more; beyond what they hold on any node that makes no difference."""
-        most, changed = self._most, []
-        for quota, amounts in now.items():
-            known = before.get(quota, ())
-            if known != amounts and (
-                len(known) != len(amounts)
-                or any(
-                    min(more, most.get(resource, 0) + 1) != min(less, most.get(resource, 0) + 1)
-                    for (resource, more), (_, less) in zip(amounts, known, strict=True)
-                )
-            ):
-                changed.append(quota)
-        return changed
 
     def _with_pods_of(self, quotas: Collection[Quota]) -> Collection[int]:
         """Positions of the nodes on which pods of some quotas, or of those below them, are bound."""
@@ -183,6 +168,12 @@ class KeptDryRuns:
             found += [min(more, amounts.get(resource, 0) + 1) for resource, more in borrowed.get(quota, ())]
         return tuple(found)
 
+    def keep(self, known: dict[int, Candidate | Status], node: NodeInfo, answer: Candidate | Status) -> None:
+        """Keep an answer, if it may be."""
+        if self.keeps(node):
+            self._on(node)
+            known[node.position] = answer
+
     def keeps(self, node: NodeInfo) -> bool:
         """Whether answers of a node may be kept: what a budget allows changes elsewhere."""
         return not any(pod.template.budgets for pod in node.pods)
@@ -204,3 +195,17 @@ class KeptDryRuns:
         holders = tuple(held.items())
         self._holders[node.position] = node.generation, holders
         return holders
+
+
+def _alike(quota: Quota, before: Borrowed, now: Borrowed, held: Amounts) -> bool:
+    """Whether it makes no difference how much a quota borrows, where its pods hold some amounts."""
+    was, borrows = before.get(quota, ()), now.get(quota, ())
+    if was == borrows:
+        return True
+    if len(was) != len(borrows):
+        return False
+    for (resource, less), (_, more) in zip(was, borrows, strict=True):
+        most = held.get(resource, 0) + 1
+        if min(less, most) != min(more, most):
+            return False
+    return True

@@ -179,22 +179,26 @@ class QuotaSearch:
         if kept is None or equals is None:
             return {position: self._dry_run(tries, nodes[position]) for position in positions}
         borrowed = kept.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
-        settled = kept.settled(equals, request.pod, borrowed)
         answers: dict[int, Candidate | Status] = {}
+        known = kept.of_any(equals, request.pod, borrowed)
+        if known is not None:
+            for position in positions:
+                answer = known.get(position)
+                if answer is None:
+                    answer = self._dry_run(tries, nodes[position])
+                    kept.keep(known, nodes[position], answer)
+                answers[position] = answer
+            return answers
         for position in positions:
-            known = settled.get(position)
-            if known is not None:
-                answers[position] = known[1]
-                continue
             node = nodes[position]
             moment = kept.moment(request.pod, node, borrowed)
-            known = equals.known.get(position)
-            if known is not None and known[0] == moment:
-                answers[position] = known[1]
+            last = equals.of_several.get(position)
+            if last is not None and last[0] == moment:
+                answers[position] = last[1]
                 continue
             answer = answers[position] = self._dry_run(tries, node)
             if moment is not None and kept.keeps(node):
-                equals.known[position] = moment, answer
+                equals.of_several[position] = moment, answer
         return answers
 
     def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:

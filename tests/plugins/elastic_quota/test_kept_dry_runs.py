@@ -51,10 +51,13 @@ def watched(context: pytest.MonkeyPatch) -> list[bool]:
         assert self._kept is not None
         reclaims = self._reclaims[failure.request.quota]
         equals = self._kept.of_equals(failure, tries.excesses, reclaims=reclaims)
-        before = {} if equals is None else dict(equals.known)
+        before: dict[int, Candidate | Status] = {}
+        if equals is not None:
+            several = {position: answer for position, (_, answer) in equals.of_several.items()}
+            before = several | equals.of_any
         found = asked(self, tries, positions)
         for position, answer in found.items():
-            told.append(position in before and before[position][1] is answer)
+            told.append(before.get(position) is answer)
             assert in_words(answer) == in_words(self._dry_run(tries, self._cache.nodes[position]))
         return found
 
