@@ -19,10 +19,10 @@ from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.quota_request import (
+    Nominated,
     Others,
     QuotaRequest,
     add,
-    nominated_besides,
     quota_request,
 )
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -91,6 +91,7 @@ class Attempts:
         scheduling: finds nodes.
         budgets: the PodDisruptionBudgets.
         usage: the quotas.
+        nominated: who is nominated to nodes.
         rules: who may preempt whom by quotas.
         default: preempts for pods that belong to no quota; None leaves that to the rules.
         preempts: whether anybody is preempted at all.
@@ -101,6 +102,7 @@ class Attempts:
         scheduling: Scheduling,
         budgets: Budgets,
         usage: QuotaUsage,
+        nominated: Nominated,
         rules: Rules,
         default: Preemption | None,
         *,
@@ -110,6 +112,7 @@ class Attempts:
         self._cache = scheduling.cache
         self._budgets = budgets
         self._usage = usage
+        self._nominated = nominated
         self._rules = rules
         self._default = default
         self._preempts = preempts
@@ -117,7 +120,7 @@ class Attempts:
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Try one pod."""
-        request = quota_request(pod, self._usage, self._others([pod]))
+        request = quota_request(pod, self._usage, self._nominated.besides([pod]))
         found = self._find_node(request)
         if isinstance(found, NodeInfo):
             return Placed({pod: found})
@@ -146,9 +149,9 @@ class Attempts:
 
     def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
         if least > len(pods):
-            request = quota_request(pods[0], self._usage, self._others(pods))
+            request = quota_request(pods[0], self._usage, self._nominated.besides(pods))
             return _refusal(self._failure(request), TOO_FEW)
-        others = self._others(pods)
+        others = self._nominated.besides(pods)
         if least < len(pods):
             fitting = self._fitting(pods, others)
             if fitting and len(fitting) >= least:
@@ -185,10 +188,6 @@ class Attempts:
             else Placed(tentative.placed)
         )
 
-    def _others(self, pods: Sequence[PodInfo]) -> Others:
-        """Who is nominated to nodes besides the pods of an attempt."""
-        return nominated_besides(pods, self._usage, self._cache)
-
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
         """The node that a pod gets, if its quota lets it in."""
         if request.excess is not None:
@@ -201,7 +200,7 @@ class Attempts:
     def _failure(self, request: QuotaRequest, excess: Excess | None = None) -> Failure:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
 
-    def _fitting(self, pods: Sequence[PodInfo], others: Others) -> Mapping[PodInfo, NodeInfo]:
+    def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
         """The pods that get a node as things stand, each with those before it in place."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
@@ -215,7 +214,7 @@ class Attempts:
 
     # --- gangs --------------------------------------------------------------------------------------------
 
-    def _wholes(self, pods: Sequence[PodInfo], others: Others) -> dict[Quota | None, Whole]:
+    def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, Whole]:
         """What the pods of a gang request together, for each of their quotas."""
         wholes: dict[Quota | None, Whole] = {}
         for pod in pods:
@@ -275,7 +274,7 @@ class Attempts:
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         steps: list[Step] = []
-        others = self._others(pods) if len(pods) > 1 else ()
+        others = self._nominated.besides(pods) if len(pods) > 1 else None
         try:
             for pod, node in placed.items():
                 tentative.place(pod, node)

@@ -13,7 +13,7 @@ from harness.models.kube.preemption.evaluator import pick_one_node_for_preemptio
 from harness.units import format_amount
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.quota_request import QuotaRequest, nominated_besides, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.search import QuotaSearch
 from harness_plugins.elastic_quota.tree import QuotaTree
@@ -29,7 +29,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     for running in asked.running:
         if running.node >= 0:
             usage.bind(running, running.node)
-    others = nominated_besides([asked.pod], usage, asked.scheduling.cache)
+    others = Nominated(usage, asked.scheduling.cache).besides([asked.pod])
     request = quota_request(asked.pod, usage, others)
     said: dict[str, Any] = {
         "used": _used(usage),

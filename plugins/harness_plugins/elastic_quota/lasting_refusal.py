@@ -15,9 +15,9 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.places import Places
-from harness_plugins.elastic_quota.quota_request import add, nominated_besides, request_of
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_others
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import bound_of
+from harness_plugins.elastic_quota.tree import Bound, Quota, bound_of
 
 
 @final
@@ -33,6 +33,7 @@ class LastingQuotaRefusal:
         refusal: what was said.
         pods: the pod, or all pods of the gang.
         usage: the quotas.
+        nominated: who is nominated to nodes.
         scheduling: what pods find on nodes.
         places: how many of them nodes have room for.
         said: what was last said of each gang.
@@ -47,6 +48,7 @@ class LastingQuotaRefusal:
         refusal: QuotaRefusal,
         pods: Sequence[PodInfo],
         usage: QuotaUsage,
+        nominated: Nominated,
         scheduling: Scheduling,
         places: Places,
         said: Mapping[Gang, QuotaRefusal],
@@ -64,6 +66,7 @@ class LastingQuotaRefusal:
             if usage.quota_of(pod) is not self._quota or pod.template is not template:
                 self._of_one_kind = False
         self._usage = usage
+        self._nominated = nominated
         self._bound = bound_of(refusal.failure.excess)
         self._first_exceeded = usage.tree.first_exceeded(self._quota, self._asked) if self._quota else None
         self._words = refusal.said
@@ -118,12 +121,12 @@ class LastingQuotaRefusal:
         """Whether the same bound refuses it, or as before none does and there is no node."""
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None and self._first_exceeded is not None:
-            if not cache.expecting:
+            others = self._nominated.besides(())  # it is none of them
+            if others is None:
                 own_is_kept = not self._by_its_own and self._usage.changes(quota) == self._changes
                 now = self._first_exceeded(own_is_kept)
             else:
-                others = nominated_besides([pod], self._usage, cache)
-                now = bound_of(request_of(pod, quota, self._asked, self._usage, others).excess)
+                now = self._first_exceeded_with(others, quota, pod.priority)
             if now != bound:
                 return False
             if bound is not None:
@@ -135,6 +138,12 @@ class LastingQuotaRefusal:
             return False
         # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
         return self._places.now() < self._pods
+
+    def _first_exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
+        """The bound that would be exceeded first with what nominated pods take."""
+        tree, taken = self._usage.tree, with_others(quota, self._asked, priority, others)
+        excess = tree.over_max(quota, taken.in_quota, taken.shared)
+        return bound_of(excess or tree.over_guaranteed(taken.in_all))
 
     def _preempts_nobody(self) -> bool:
         """Whether there is nobody to give way to it, and its quota, if it has one, would borrow.

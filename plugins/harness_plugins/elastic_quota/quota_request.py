@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, final
 
 from harness.models.cluster import frozen
 from harness.models.kube.cache import Cache
@@ -50,38 +50,108 @@ class QuotaRequest(NamedTuple):
         return tree.excesses(self.quota, self.own, _NOTHING, self.own)
 
 
-Others: TypeAlias = Sequence[tuple[int, Quota, Amounts]]
-"""Pods that are nominated to nodes: the priority of each, its quota, and what it takes of that."""
+class Taken(NamedTuple):
+    """What nominated pods count for beside a pod, see `QuotaRequest`."""
+
+    in_quota: Amounts
+    in_all: Amounts
+    shared: Mapping[Quota, Amounts]
 
 
-def nominated_besides(mates: Collection[PodInfo], usage: QuotaUsage, cache: Cache) -> Others:
-    """The pods with a quota that are nominated to nodes now, but for some; an attempt changes none of them.
+@final
+class Others:
+    """Pods that are nominated to nodes, but for those of an attempt, which changes none of them.
 
     Args:
-        mates: the pods of the attempt: their own nominations do not count, as they are charged when they are
-            placed.
+        pods: the priority of each, its quota, and what it takes of that.
+        cache: what they count for stays the same as long as no node changes: no quota uses less or more then.
+    """
+
+    __slots__ = ("_at", "_cache", "_pods", "_taken")
+
+    def __init__(self, pods: Sequence[tuple[int, Quota, Amounts]], cache: Cache) -> None:
+        self._pods = pods
+        self._cache = cache
+        self._at = cache.version
+        self._taken: dict[tuple[Quota, int], Taken] = {}
+
+    def beside(self, quota: Quota, priority: int) -> Taken:
+        """What they count for beside a pod of a quota and a priority."""
+        if self._at != self._cache.version:
+            self._at = self._cache.version
+            self._taken.clear()
+        taken = self._taken.get((quota, priority))
+        if taken is None:
+            taken = self._taken[quota, priority] = self._sum(quota, priority)
+        return taken
+
+    def _sum(self, quota: Quota, at_least: int) -> Taken:
+        in_quota: dict[str, int] = {}
+        in_all: dict[str, int] = {}
+        shared: dict[Quota, dict[str, int]] = {}
+        for priority, theirs, amounts in self._pods:
+            if theirs is quota:
+                if priority >= at_least:
+                    add(in_quota, amounts)
+                    add(in_all, amounts)
+            elif theirs.borrows() is None:
+                add(in_all, amounts)
+                for above in quota.line[1:]:
+                    if above in theirs.line:
+                        add(shared.setdefault(above, {}), amounts)
+        return Taken(in_quota, in_all, shared)
+
+
+@final
+class Nominated:
+    """Tells of each attempt who is nominated to nodes besides.
+
+    Args:
         usage: the quotas.
         cache: has the nominations.
     """
-    if not cache.expecting:
-        return ()
-    apart, others = frozenset(mates), []
-    for node in cache.expecting:
-        for other in node.nominated:
-            if other not in apart:
-                quota, amounts = usage.of(other)
-                if quota is not None:
-                    others.append((other.priority, quota, amounts))
-    return others
+
+    def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
+        self._usage = usage
+        self._cache = cache
+        self._all: Others | None = None
+        self._at = -1
+
+    def besides(self, mates: Sequence[PodInfo]) -> Others | None:
+        """The pods with a quota that are nominated to nodes now, but for some; None where none is.
+
+        Args:
+            mates: the pods of the attempt: their own nominations do not count, as they are charged when they
+                are placed.
+        """
+        cache = self._cache
+        if not cache.expecting:
+            return None
+        for mate in mates:
+            if mate.nominated:
+                return self._but_for(mates)
+        if self._at != cache.version:  # which any change of a nomination changes
+            self._all, self._at = self._but_for(()), cache.version
+        return self._all
+
+    def _but_for(self, mates: Sequence[PodInfo]) -> Others | None:
+        apart, others = frozenset(mates), []
+        for node in self._cache.expecting:
+            for other in node.nominated:
+                if other not in apart:
+                    quota, amounts = self._usage.of(other)
+                    if quota is not None:
+                        others.append((other.priority, quota, amounts))
+        return Others(others, self._cache) if others else None
 
 
-def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others) -> QuotaRequest:
+def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> QuotaRequest:
     """The request of a pod.
 
     Args:
         pod: the pod, not bound.
         usage: the quotas.
-        others: who is nominated to nodes besides.
+        others: who is nominated to nodes besides; None for nobody.
     """
     quota, own = usage.of(pod)
     if quota is None:
@@ -89,33 +159,30 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others) -> QuotaReque
     return request_of(pod, quota, own, usage, others)
 
 
-def request_of(pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, others: Others) -> QuotaRequest:
+def request_of(
+    pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, others: Others | None
+) -> QuotaRequest:
     """The same of a pod that takes these amounts, such as all that its gang takes, of its quota."""
     in_quota, in_all, shared = own, own, _NOTHING
-    if others:
-        in_quota, in_all, shared = _with_others(pod, quota, own, others)
+    if others is not None:
+        in_quota, in_all, shared = with_others(quota, own, pod.priority, others)
     tree = usage.tree
     excess = tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all)
     return QuotaRequest(pod, quota, own, in_quota, in_all, shared, excess)
 
 
-def _with_others(
-    pod: PodInfo, quota: Quota, own: Amounts, others: Others
-) -> tuple[Amounts, Amounts, Mapping[Quota, Amounts]]:
+def with_others(quota: Quota, own: Amounts, priority: int, others: Others) -> Taken:
     """See `QuotaRequest.in_quota`, `in_all` and `shared`."""
-    in_quota, in_all = dict(own), dict(own)
-    shared: dict[Quota, dict[str, int]] = {}
-    for priority, theirs, amounts in others:
-        if theirs is quota:
-            if priority >= pod.priority:
-                add(in_quota, amounts)
-                add(in_all, amounts)
-        elif theirs.borrows() is None:
-            add(in_all, amounts)
-            for above in quota.line[1:]:
-                if above in theirs.line:
-                    add(shared.setdefault(above, {}), amounts)
-    return in_quota, in_all, shared
+    in_quota, in_all, shared = others.beside(quota, priority)
+    return Taken(_sum(own, in_quota), _sum(own, in_all), shared)
+
+
+def _sum(own: Amounts, more: Amounts) -> Amounts:
+    if not more:
+        return own
+    total = dict(own)
+    add(total, more)
+    return total
 
 
 def add(total: dict[str, int], amounts: Amounts) -> None:

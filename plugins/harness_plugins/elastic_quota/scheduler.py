@@ -24,6 +24,7 @@ from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.lasting_refusal import LastingQuotaRefusal
 from harness_plugins.elastic_quota.places import Places
+from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
@@ -65,10 +66,12 @@ class QuotaScheduler:
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
+        self._nominated = Nominated(usage, kube.cache)
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
             usage,
+            self._nominated,
             rules(usage, kube.budgets),
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
@@ -324,7 +327,9 @@ class QuotaScheduler:
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         if refusal.nodes:
             return None
-        lasting = LastingQuotaRefusal(refusal, pods, self.usage, self.scheduling, self._places, self.refusals)
+        lasting = LastingQuotaRefusal(
+            refusal, pods, self.usage, self._nominated, self.scheduling, self._places, self.refusals
+        )
         return lasting if lasting.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:

@@ -36,7 +36,7 @@ from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
-from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import QuotaSearch, Tries
 
@@ -131,7 +131,7 @@ def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:
     scheduler = happened.scheduler
     found = scheduler.scheduling.schedule(pod)
     state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
-    others = nominated_besides([pod], scheduler.usage, scheduler.cache)
+    others = Nominated(scheduler.usage, scheduler.cache).besides([pod])
     request = quota_request(pod, scheduler.usage, others)
     return KeptDryRuns(scheduler.usage, scheduler.cache), Failure(request, state, scheduler.cache, None)
 
