@@ -12,7 +12,7 @@ own job, which are no victims.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from harness.memo import Memo
 from harness.models.kube.cache import Cache
@@ -58,8 +58,18 @@ class Answers:
         self.of_several: dict[int, tuple[Moment, Candidate | Status]] = {}
 
 
-_Holders: TypeAlias = Sequence[tuple[Quota, Amounts]]
-"""Quotas, and those above them, with what their pods hold on a node."""
+class _Pods(NamedTuple):
+    """What counts of the pods on a node.
+
+    Attributes:
+        generation: the node's then.
+        holders: their quotas, and those above them, with what the pods hold.
+        covered: whether a budget covers any of them.
+    """
+
+    generation: int
+    holders: Sequence[tuple[Quota, Amounts]]
+    covered: bool
 
 
 @final
@@ -75,7 +85,7 @@ class KeptDryRuns:
         self._usage = usage
         self._cache = cache
         self._answers: Memo[object, Answers] = Memo(max(1, _MOST // max(1, len(cache.nodes))))
-        self._holders: dict[int, tuple[int, _Holders]] = {}
+        self._pods: dict[int, _Pods] = {}  # by the position of the node
         self._most: dict[str, int] = {}  # resource -> the most that pods of a quota held on a node so far
 
     def of_equals(self, failure: Failure, excesses: Excesses, *, reclaims: bool) -> Answers | None:
@@ -123,7 +133,8 @@ class KeptDryRuns:
             changed = [quota for quota in borrowed if not _alike(quota, before, borrowed, most)]
             for position in self._with_pods_of(changed):
                 if position in known and not all(
-                    _alike(quota, before, borrowed, held) for quota, held in self._on(cache.nodes[position])
+                    _alike(quota, before, borrowed, held)
+                    for quota, held in self._on(cache.nodes[position]).holders
                 ):
                     del known[position]
             answers.borrowed = borrowed
@@ -164,27 +175,28 @@ class KeptDryRuns:
         if not borrowed:
             return (node.generation,)
         found = [node.generation]
-        for quota, amounts in self._on(node):
+        for quota, amounts in self._on(node).holders:
             found += [min(more, amounts.get(resource, 0) + 1) for resource, more in borrowed.get(quota, ())]
         return tuple(found)
 
     def keep(self, known: dict[int, Candidate | Status], node: NodeInfo, answer: Candidate | Status) -> None:
         """Keep an answer, if it may be."""
-        if self.keeps(node):
-            self._on(node)
+        if not self._on(node).covered:
             known[node.position] = answer
 
     def keeps(self, node: NodeInfo) -> bool:
         """Whether answers of a node may be kept: what a budget allows changes elsewhere."""
-        return not any(pod.template.budgets for pod in node.pods)
+        return not self._on(node).covered
 
-    def _on(self, node: NodeInfo) -> _Holders:
-        """Who holds what on a node."""
-        known = self._holders.get(node.position)
-        if known is not None and known[0] == node.generation:
-            return known[1]
+    def _on(self, node: NodeInfo) -> _Pods:
+        """The pods on a node."""
+        known = self._pods.get(node.position)
+        if known is not None and known.generation == node.generation:
+            return known
         held: dict[Quota, dict[str, int]] = {}
+        covered = False
         for pod in node.pods:
+            covered = covered or bool(pod.template.budgets)
             leaf, amounts = self._usage.of(pod)
             for quota in leaf.line if leaf is not None else ():
                 add(held.setdefault(quota, {}), amounts)
@@ -192,9 +204,8 @@ class KeptDryRuns:
             for resource, amount in of_quota.items():
                 if amount > self._most.get(resource, 0):
                     self._most[resource] = amount
-        holders = tuple(held.items())
-        self._holders[node.position] = node.generation, holders
-        return holders
+        found = self._pods[node.position] = _Pods(node.generation, tuple(held.items()), covered)
+        return found
 
 
 def _alike(quota: Quota, before: Borrowed, now: Borrowed, held: Amounts) -> bool:

@@ -17,7 +17,7 @@ from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.places import Places
 from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_others
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Bound, Quota, bound_of
+from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
 
 
 @final
@@ -51,7 +51,7 @@ class LastingQuotaRefusal:
         nominated: Nominated,
         scheduling: Scheduling,
         places: Places,
-        said: Mapping[Gang, QuotaRefusal],
+        said: Mapping[Gang, tuple[str, str]],
     ) -> None:
         self.spared: PodInfo | None = None
         self._refusal = refusal
@@ -68,7 +68,7 @@ class LastingQuotaRefusal:
         self._usage = usage
         self._nominated = nominated
         self._bound = bound_of(refusal.failure.excess)
-        self._first_exceeded = usage.tree.first_exceeded(self._quota, self._asked) if self._quota else None
+        self._first_exceeded: FirstExceeded | None = None  # until it is asked for
         self._words = refusal.said
         self._scheduling = scheduling
         self._places = places.of(template.shape)
@@ -107,8 +107,7 @@ class LastingQuotaRefusal:
         if gang is not None:
             if not self._asks_as_much(gang):
                 return False
-            before = self._said.get(gang)
-            if before is None or before.said != self._words or not gang.waits:
+            if self._said.get(gang) != self._words or not gang.waits:
                 return False
         self.spared = pod
         return True
@@ -120,10 +119,12 @@ class LastingQuotaRefusal:
     def _is_refused(self, pod: PodInfo) -> bool:
         """Whether the same bound refuses it, or as before none does and there is no node."""
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
-        if quota is not None and self._first_exceeded is not None:
+        if quota is not None:
             others = self._nominated.besides(())  # it is none of them
             if others is None:
                 own_is_kept = not self._by_its_own and self._usage.changes(quota) == self._changes
+                if self._first_exceeded is None:
+                    self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
                 now = self._first_exceeded(own_is_kept)
             else:
                 now = self._first_exceeded_with(others, quota, pod.priority)

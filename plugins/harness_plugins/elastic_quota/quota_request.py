@@ -156,13 +156,6 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
     quota, own = usage.of(pod)
     if quota is None:
         return QuotaRequest(pod, None)
-    return request_of(pod, quota, own, usage, others)
-
-
-def request_of(
-    pod: PodInfo, quota: Quota, own: Amounts, usage: QuotaUsage, others: Others | None
-) -> QuotaRequest:
-    """The same of a pod that takes these amounts, such as all that its gang takes, of its quota."""
     in_quota, in_all, shared = own, own, _NOTHING
     if others is not None:
         in_quota, in_all, shared = with_others(quota, own, pod.priority, others)

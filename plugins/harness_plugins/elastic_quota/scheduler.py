@@ -44,7 +44,7 @@ class QuotaScheduler:
         revocation: makes what takes back over-use, given the nodes; None for semantics without that.
 
     Attributes:
-        refusals: why a gang was last refused; of gangs that wait.
+        said: what was last said of why a gang is refused; of gangs that wait.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class QuotaScheduler:
         self.cache = kube.cache
         self.templates = kube.templates
         self.scheduling = kube.scheduling
-        self.refusals: dict[Gang, QuotaRefusal] = {}
+        self.said: dict[Gang, tuple[str, str]] = {}
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
@@ -139,7 +139,7 @@ class QuotaScheduler:
                 leader.peers = self._peers_of_gang(gang)
                 self._kube.queue.add(leader)
             if not gang.alive:
-                self.refusals.pop(gang, None)
+                self.said.pop(gang, None)
                 if not pod.terminating:  # else its successor comes back, and those that have ended count
                     self._gangs.forget(gang)
 
@@ -260,7 +260,7 @@ class QuotaScheduler:
             yield from self._post_filter(leader, pods, outcome, rejecting)
             return
         rest = gang.bound(outcome.nodes)
-        self.refusals.pop(gang, None)
+        self.said.pop(gang, None)
         detail: dict[str, Any] = {"gang": len(outcome.nodes)}
         if rest is not None:
             detail |= {"waiting": len(gang.pending), "least": gang.least}
@@ -328,15 +328,15 @@ class QuotaScheduler:
         if refusal.nodes:
             return None
         lasting = LastingQuotaRefusal(
-            refusal, pods, self.usage, self._nominated, self.scheduling, self._places, self.refusals
+            refusal, pods, self.usage, self._nominated, self.scheduling, self._places, self.said
         )
         return lasting if lasting.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:
         """Whether it was not said before why a gang is refused; it has been now."""
-        before = self.refusals.get(gang)
-        self.refusals[gang] = refusal
-        return before is None or before.said != refusal.said
+        before, said = self.said.get(gang), refusal.said
+        self.said[gang] = said
+        return before != said
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
         """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""
