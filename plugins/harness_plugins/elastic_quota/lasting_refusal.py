@@ -1,6 +1,8 @@
 """Refusals that last: a pod or gang fails again as long as what its last attempt depended on is the same.
 
-Where nobody can be preempted that is little: the bound that refused it, and whether a node has room.
+Where nobody can be preempted that is little: the bound that refused it, and whether nodes have room. Where
+pods of its own quota can, it is as little while there would not be room for all of it even without all of
+them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, boun
 
 @final
 class LastingQuotaRefusal:
-    """Why a pod, or a gang, failed, for whom nobody may be preempted.
+    """Why a pod, or a gang, failed, for whom nobody may be preempted, or not enough of its own quota.
 
     A quota that would exceed its `min`, and has no less important pods, stays so until its own pods change;
     nominated pods only add to what is requested of it. A pod without a quota, which preempts by priority,
@@ -71,7 +73,13 @@ class LastingQuotaRefusal:
         self._first_exceeded: FirstExceeded | None = None  # until it is asked for
         self._words = refusal.said
         self._scheduling = scheduling
-        self._places = places.of(template.shape)
+        shape = template.shape
+        self._within = self._quota if refusal.nodes else None  # within which it tried to preempt
+        self._places = (
+            places.of(shape)
+            if self._within is None
+            else places.with_victims(shape, self._within, pods[0].priority)
+        )
         self._said = said
         self._changes = -1  # of its quota, when all that is asked here was so last
         self._by_its_own = bool(self._quota and self._bound and self._bound[1] == self._quota.name)
@@ -80,12 +88,12 @@ class LastingQuotaRefusal:
     def asks_all(self) -> bool:
         """Whether what is asked here is all that the attempt depended on.
 
-        It is where no dry run was made, all pods are alike and of one quota, and their quota did not let them
-        in or nodes have not room for all of them.
+        It is where all pods are alike and of one quota, and their quota did not let them in, without any dry
+        run, or nodes have not room for all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
-        if self._refusal.nodes:
+        if self._refusal.nodes and (self._within is None or failure.excess is not None):
             return False
         gang = self._first.gang
         if gang is not None and not self._asks_as_much(gang):
@@ -95,13 +103,17 @@ class LastingQuotaRefusal:
                 return False
         elif diagnosis is None or diagnosis.state is not NOTHING or self._places.now() >= self._pods:
             return False
+        if self._within is not None and self._exceeded(self._within, own_is_kept=False) is not None:
+            return (
+                False  # of a gang that the quota does not let in, the pod that failed may be one that it does
+            )
         if self._first.template.shape.ports:
             return False
-        return self._of_one_kind and self._preempts_nobody()
+        return self._of_one_kind and self._victims_as_before()
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        if not self._is_refused(pod) or not self._preempts_nobody():
+        if not self._is_refused(pod) or not self._victims_as_before():
             return False
         gang = pod.gang
         if gang is not None:
@@ -123,11 +135,9 @@ class LastingQuotaRefusal:
             others = self._nominated.besides(())  # it is none of them
             if others is None:
                 own_is_kept = not self._by_its_own and self._usage.changes(quota) == self._changes
-                if self._first_exceeded is None:
-                    self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
-                now = self._first_exceeded(own_is_kept)
+                now = self._exceeded(quota, own_is_kept=own_is_kept)
             else:
-                now = self._first_exceeded_with(others, quota, pod.priority)
+                now = self._exceeded_with(others, quota, pod.priority)
             if now != bound:
                 return False
             if bound is not None:
@@ -140,26 +150,32 @@ class LastingQuotaRefusal:
         # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
         return self._places.now() < self._pods
 
-    def _first_exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
+    def _exceeded(self, quota: Quota, *, own_is_kept: bool) -> Bound | None:
+        """The bound that would be exceeded first."""
+        if self._first_exceeded is None:
+            self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
+        return self._first_exceeded(own_is_kept)
+
+    def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
         """The bound that would be exceeded first with what nominated pods take."""
         tree, taken = self._usage.tree, with_others(quota, self._asked, priority, others)
         excess = tree.over_max(quota, taken.in_quota, taken.shared)
         return bound_of(excess or tree.over_guaranteed(taken.in_all))
 
-    def _preempts_nobody(self) -> bool:
-        """Whether there is nobody to give way to it, and its quota, if it has one, would borrow.
+    def _victims_as_before(self) -> bool:
+        """Whether its quota, if it has one, would borrow, and it has less important pods only if it had some.
 
         Where nobody is ever preempted it does not matter who is there.
         """
         if self._refusal.rule == DISABLED:
             return True
         quota, usage = self._quota, self._usage
-        if self._refusal.nodes is not None:
+        if self._refusal.nodes is not None and self._within is None:
             return quota is None and not self._scheduling.cache.has_lower(self._first.priority)
         changes = usage.changes(quota)
         if changes != self._changes:
             borrows = quota is None or quota.over_min(self._asked) is not None
-            if not borrows or usage.has_lower(quota, self._first.priority):
+            if not borrows or usage.has_lower(quota, self._first.priority) != (self._within is not None):
                 return False
             self._changes = changes
         return True

@@ -7,7 +7,9 @@ from typing import final
 from harness.memo import Memo
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
-from harness.models.kube.pod import Shape
+from harness.models.kube.pod import PodInfo, Shape
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.tree import Quota
 
 _MOST_SHAPES = 2048
 """So many are kept; more would need too much memory on large clusters."""
@@ -19,18 +21,52 @@ class Places:
 
     Args:
         scheduling: has the nodes.
+        usage: the quotas.
     """
 
-    def __init__(self, scheduling: Scheduling) -> None:
+    def __init__(self, scheduling: Scheduling, usage: QuotaUsage) -> None:
         self._scheduling = scheduling
-        self._of_shapes: Memo[Shape, PlacesOfShape] = Memo(_MOST_SHAPES)
+        self._usage = usage
+        self._kept: Memo[tuple[Shape, Quota | None, int], PlacesOfShape] = Memo(_MOST_SHAPES)
 
     def of(self, shape: Shape) -> PlacesOfShape:
         """The room for pods of a shape."""
-        places = self._of_shapes.get(shape)
+        return self._of(shape, None, 0)
+
+    def with_victims(self, shape: Shape, quota: Quota, priority: int) -> PlacesOfShape:
+        """The room that there would be at most for pods of a quota that preempt within it."""
+        return self._of(shape, quota, priority)
+
+    def _of(self, shape: Shape, quota: Quota | None, priority: int) -> PlacesOfShape:
+        places = self._kept.get((shape, quota, priority))
         if places is None:
-            places = self._of_shapes[shape] = PlacesOfShape(shape, self._scheduling)
+            gone = None if quota is None else Gone(self._usage, quota, priority)
+            places = self._kept[shape, quota, priority] = PlacesOfShape(shape, self._scheduling, gone)
         return places
+
+
+@final
+class Gone:
+    """The pods that are not there, at most, after a preemption within a quota.
+
+    They are all its less important ones, whether they may go or not, and those that are leaving anyway.
+
+    Args:
+        usage: the quotas.
+        quota: the quota.
+        priority: that of the pods that preempt.
+    """
+
+    def __init__(self, usage: QuotaUsage, quota: Quota, priority: int) -> None:
+        self._usage = usage
+        self._quota = quota
+        self._priority = priority
+
+    def is_it(self, pod: PodInfo) -> bool:
+        """Whether a pod is one of them."""
+        if pod.terminating:
+            return True
+        return pod.priority < self._priority and self._usage.quota_of(pod) is self._quota
 
 
 @final
@@ -43,12 +79,14 @@ class PlacesOfShape:
     Args:
         shape: the shape.
         scheduling: has the nodes.
+        gone: pods that count as gone; None for none.
     """
 
-    __slots__ = ("_cache", "_on", "_ruled_out", "_seen", "_shape", "_total")
+    __slots__ = ("_cache", "_gone", "_on", "_ruled_out", "_seen", "_shape", "_total")
 
-    def __init__(self, shape: Shape, scheduling: Scheduling) -> None:
+    def __init__(self, shape: Shape, scheduling: Scheduling, gone: Gone | None = None) -> None:
         self._shape = shape
+        self._gone = gone
         self._cache = cache = scheduling.cache
         nodes = scheduling.shape_nodes(shape)
         self._ruled_out = [nodes.ruled_out(node.position) is not None for node in cache.nodes]
@@ -68,11 +106,18 @@ class PlacesOfShape:
         return self._total
 
     def _count(self, node: NodeInfo) -> int:
-        shape, least = self._shape, node.slots
+        shape, free, least = self._shape, node.free, node.slots
         if self._ruled_out[node.position] or shape.missing:
             return 0
+        if self._gone is not None:
+            free = free.copy()
+            for pod in node.pods:
+                if self._gone.is_it(pod):
+                    least += 1
+                    for resource, amount in pod.template.shape.requests:
+                        free[resource] += amount
         for resource, amount in shape.requests:
-            fit = node.free[resource] // amount
+            fit = free[resource] // amount
             if fit < least:
                 least = fit
         return max(0, least)

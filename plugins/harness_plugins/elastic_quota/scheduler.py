@@ -76,7 +76,7 @@ class QuotaScheduler:
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
         )
-        self._places = Places(kube.scheduling)
+        self._places = Places(kube.scheduling, usage)
         self._peers: dict[object, Peers] = {}
         self._version = 0  # grows with every change that may help a pod that has failed
 
@@ -325,8 +325,6 @@ class QuotaScheduler:
         return self.scheduling.moves_on(diagnosis.nodes)
 
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
-        if refusal.nodes:
-            return None
         lasting = LastingQuotaRefusal(
             refusal, pods, self.usage, self._nominated, self.scheduling, self._places, self.said
         )

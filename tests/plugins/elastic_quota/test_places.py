@@ -22,15 +22,20 @@ def happened(rng: random.Random) -> QuotaScheduler:
     nodes += [node(f"n{number}", rng.randint(1, 9)) for number in range(2, 5)]
     jobs = Jobs()
     for number in range(rng.randint(3, 12)):
-        jobs.add(f"j{number}", "q", rng.randint(1, 3), at=rng.randint(0, 9), seconds=rng.randint(1, 20))
-    return Happened(cluster(*nodes, tree(99, leaf("q", 99, 99))), jobs, until=10).scheduler
+        queue, seconds = rng.choice(("q0", "q1")), rng.randint(1, 20)
+        about = {"priority": rng.randint(0, 2), "grace": rng.choice((0, 30))}
+        jobs.add(f"j{number}", queue, rng.randint(1, 3), at=rng.randint(0, 9), seconds=seconds, **about)
+    quotas = tree(99, leaf("q0", rng.randint(0, 9), 99), leaf("q1", rng.randint(0, 9), 99))
+    return Happened(cluster(*nodes, quotas), jobs, until=10).scheduler
 
 
 def placed(scheduler: QuotaScheduler, like: PodInfo) -> list[PodInfo]:
     """Pods like this one, placed while there is room."""
     pods: list[PodInfo] = []
     while True:
-        pod = PodInfo(f"new-{len(pods)}", like.template, 0, preempts=False)
+        pod = PodInfo(
+            f"new-{len(pods)}", like.template, 1 << 63, preempts=False
+        )  # from which no room is kept
         found = scheduler.scheduling.schedule(pod)
         if not isinstance(found, NodeInfo):
             return pods
@@ -43,7 +48,7 @@ def placed(scheduler: QuotaScheduler, like: PodInfo) -> list[PodInfo]:
 def test_as_many_get_a_node_as_there_is_room_for(seed: int) -> None:
     """Whatever has come and gone since it was last asked."""
     scheduler = happened(random.Random(seed))
-    cache, places = scheduler.cache, Places(scheduler.scheduling)
+    cache, places = scheduler.cache, Places(scheduler.scheduling, scheduler.usage)
     kinds = {pod.template.shape: pod for each in cache.nodes for pod in each.pods}
     room = {shape: places.of(shape).now() for shape in kinds}
     for shape, like in kinds.items():
@@ -53,3 +58,23 @@ def test_as_many_get_a_node_as_there_is_room_for(seed: int) -> None:
         for pod in pods:
             cache.remove_pod(pod)
     assert {shape: places.of(shape).now() for shape in kinds} == room
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_with_victims_there_is_the_room_that_all_of_them_leave(seed: int) -> None:
+    """They are the less important pods of the quota, and those that are leaving."""
+    rng = random.Random(seed)
+    scheduler = happened(rng)
+    cache, places, usage = scheduler.cache, Places(scheduler.scheduling, scheduler.usage), scheduler.usage
+    bound = [(pod, there) for there in cache.nodes for pod in there.pods]
+    for like, _ in bound:
+        quota, priority = rng.choice(list(usage.tree.leaves.values())), rng.randint(0, 3)
+        found = places.with_victims(like.template.shape, quota, priority).now()
+        for pod, _ in bound:
+            if pod.terminating or (pod.priority < priority and usage.quota_of(pod) is quota):
+                cache.remove_pod(pod)
+        assert places.of(like.template.shape).now() == found
+        for pod, there in bound:
+            if pod.node < 0:
+                cache.add_pod(pod, there)
