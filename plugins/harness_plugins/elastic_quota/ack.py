@@ -161,7 +161,7 @@ class AckClaim:
         if lent is None:
             return usage.nodes_of(quota)
         losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
-        return {position for leaf in losing for position in usage.nodes_of(leaf)}
+        return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
         """Borrowers of other quotas for a pod that reclaims, else less important pods of its own.

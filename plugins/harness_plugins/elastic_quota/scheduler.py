@@ -179,16 +179,20 @@ class QuotaScheduler:
     def run(self) -> Iterator[Decision]:
         """Try pods and gangs until all that are left wait for an event."""
         yield from self._kube.bind_running()
-        yield from self._revoke()
-        queue = self._kube.queue
+        if self._revocation is not None:
+            yield from self._revoke(self._revocation)
+        queue, budgets = self._kube.queue, self._kube.budgets
         while (pod := queue.pop(self._version)) is not None:
-            yield from self._kube.refuse_alike(self._why_alike)
-            self._kube.budgets.refresh()
+            if queue.failed_alike:
+                yield from self._kube.refuse_alike(self._why_alike)
+            if budgets.stale:
+                budgets.refresh()
             if pod.gang is None:
                 yield from self._try_pod(pod)
             else:
                 yield from self._try_gang(pod.gang)
-        yield from self._kube.refuse_alike(self._why_alike)
+        if queue.failed_alike:
+            yield from self._kube.refuse_alike(self._why_alike)
         wake = self._kube.next_wake()
         if wake is not None:
             yield wake
@@ -201,11 +205,8 @@ class QuotaScheduler:
         """See `PodScheduler`: none is played, for what quotas have used may be revoked at each."""
         return 0, at
 
-    def _revoke(self) -> Iterator[Decision]:
+    def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
         """Evict what quotas have used beyond their runtime for too long."""
-        revocation = self._revocation
-        if revocation is None:
-            return
         for leaf in revocation.due(self._kube.queue.now):
             detail = revocation.detail(leaf)
             for victim in revocation.victims(leaf):

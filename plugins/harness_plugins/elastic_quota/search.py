@@ -137,7 +137,7 @@ class QuotaSearch:
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
         if not alone:
-            pool = sorted({*pool, *(position for each in failures for position in each.potential)})
+            pool = sorted(set(pool).union(*(each.potential for each in failures)))
         nodes = self._cache.nodes
         if alone and not self._rules.examines_all:
             pool = [each for each in pool if not nodes[each].unschedulable]
