@@ -23,6 +23,8 @@ _BACKOFFS = (0, 1, 2, 4, 8)
 
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
+_ROUND = _LONGEST_IN_POOL + _FLUSH_EVERY
+"""From when the timer has moved what waits alone, and it has failed, until the timer moves it again."""
 
 
 @final
@@ -85,7 +87,30 @@ class SchedulingQueue:
                 break
             played += 1
             at = due
+            if late is not None and at < before and len(self._short) == 1 and not self._others:
+                rounds = (before - 1 - at) // _ROUND + 1
+                self._fail_on(late, rounds)
+                played += rounds
+                at += rounds * _ROUND
         return played, at
+
+    def _fail_on(self, late: Waiting, rounds: int) -> None:
+        """What waits alone fails at the next instants of the timer too, as nothing has changed.
+
+        Args:
+            late: what waits.
+            rounds: how many instants.
+        """
+        passed = rounds * _ROUND
+        self.now += passed
+        self._last_stamp += (passed << _COUNTER_BITS) + rounds - 1
+        if isinstance(late, Block):
+            self.attempts += rounds * len(late)
+            self._stamp(late, _LONGEST_BACKOFF)
+        else:
+            self.attempts += rounds
+            late.failures += rounds - 1
+            self._wait(late, late.rejected_by)
 
     def stamp(self) -> int:
         """A stamp later than all before."""

@@ -303,6 +303,34 @@ def test_a_pod_that_the_timer_moves_alone_is_told_apart_from_its_equals(
     assert pod.rejected_by == rejected_by
 
 
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize("late", [0, 1, 329])
+def test_what_waits_alone_fails_at_every_instant_of_the_timer_before_something_happens(
+    rounds: int, late: int
+) -> None:
+    """Each time as a pod that was moved and tried, and not at the instant at which something happens."""
+    queues = SchedulingQueue(HINTS), SchedulingQueue(HINTS)
+    pods = [PodInfo("p", TEMPLATE, 0, preempts=True) for _ in queues]
+    for queue, pod in zip(queues, pods, strict=True):
+        pod.peers = Peers()
+        queue.advance(SECOND)
+        queue.add(pod)
+        assert queue.pop(0) is pod
+        pod.peers.failed_at, pod.peers.rejected_by = 0, FIT
+        queue.add_unschedulable(pod, FIT)
+    awake, dozing = queues
+    at = awake.next_flush() or 0
+    assert dozing.next_flush() == at
+    before = at + (rounds * 330 - late) * SECOND
+    played, due = dozing.doze(at, before, 0)
+    assert played == rounds
+    while (flush := awake.next_flush() or 0) < before:
+        awake.advance(flush)
+        assert awake.pop(0) is None
+    assert (due, dozing.attempts, dozing.now) == (flush, awake.attempts, awake.now)
+    assert (pods[1].failures, pods[1].backoff) == (pods[0].failures, pods[0].backoff)
+
+
 @pytest.mark.parametrize("sizes", [(1, 3), (3, 1), (2, 2)])
 @pytest.mark.parametrize("apart", [-(10**12), 0, 1, 40, 10**12])
 def test_pods_that_become_one_block_are_near_each_other(sizes: tuple[int, int], apart: int) -> None:
