@@ -103,10 +103,11 @@ class Life:
         startable: when it may start at the earliest since it holds quota.
         delay: its entry among those whose delay will be over, without nodes.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
-        unit: the unit of a gang or of a job started as a whole; None for independent pods on nodes.
+        unit: the unit of a gang, of a job started as a whole or of an only pod; None for independent pods on
+            nodes.
         units: the units of independent pods, by pod.
         holds: the pods that hold resources of a node, by pod.
-        ended: independent pods that have ended.
+        ended: independent pods that have ended, while others have not.
         successors: how often each pod was recreated, for pods that were.
     """
 
@@ -299,6 +300,9 @@ class Life:
             return self.unit
         if self.job.gang:
             self.unit = Unit(self, self.wanted, self.amounts)
+            return self.unit
+        if self.job.pods == 1:
+            self.unit = Unit(self, 1, self.amounts_of(pod), pod)
             return self.unit
         unit = self.units.get(pod)
         if unit is None:

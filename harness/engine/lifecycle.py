@@ -234,10 +234,15 @@ class Lifecycle:
             self._ready.call_off(unit.alarm)
         if pod != NEVER:
             books.unbind(job, pod, life.holds.pop(pod).node)
-            life.ended.add(pod)
-            pods = range(pod, pod + 1)
+            over = job.pods == 1
+            if over:
+                pods = life.every_pod
+            else:
+                life.ended.add(pod)
+                over = len(life.ended) == life.wanted
+                pods = range(pod, pod + 1)
         else:
-            pods = life.every_pod
+            over, pods = True, life.every_pod
             if self.on_nodes:
                 for each, hold in life.holds.items():
                     books.unbind(job, each, hold.node)
@@ -245,7 +250,6 @@ class Lifecycle:
                 books.release(life.asked, evicted=False)
                 if self._starts.waiting:
                     self._starts.freed(now)
-        over = pod == NEVER or len(life.ended) == life.wanted
         stops = over or not life.holds
         fact = new_fact(Fact, (
             now, self.cycles, FINISH, job, unit.pods,

@@ -180,7 +180,7 @@ class Referee:
         self._recorder.record(fact)
         if starts:
             lifecycle.start_whole(life)
-        elif life.unit is not None:
+        elif life.unit is not None and life.unit.pod == NEVER:
             life.unit.pods, life.unit.amounts = life.wanted, life.amounts
 
     def _bind(self, bind: Bind) -> None:
@@ -298,17 +298,11 @@ class Referee:
         reason = refuse.reason
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
-        self._recorder.record(
-            Fact(
-                lifecycle.now,
-                lifecycle.cycles,
-                REFUSE,
-                job,
-                waiting,
-                reason=reason,
-                detail=refuse.detail or None,
-            )
-        )
+        fact = new_fact(Fact, (
+            lifecycle.now, lifecycle.cycles, REFUSE, job, waiting, 0, 0, 0, None, NEVER, 0, None,
+            refuse.detail or None, None, reason, None, None, None,
+        ))  # fmt: skip
+        self._recorder.record(fact)
 
     def _wake(self, wake: Wake) -> None:
         self._count_idle()

@@ -106,20 +106,25 @@ class Arrivals:
 
     def deliver(self, now: int) -> None:
         """All jobs that are submitted now, by their place in the trace."""
+        chunk, at = self._chunk, self._cursor
         while self.due == now:
-            at = self._cursor
-            arrival = self._chunk[at]
+            arrival = chunk[at]
             if len(arrival) == 3:  # as nearly all have: to spread them out costs twice the call
                 self._arrive(arrival[0], arrival[1], arrival[2])
             else:
                 self._arrive(*arrival)
             self.arrived += 1
-            self._cursor = at = at + 1
-            self.due = self._chunk[at][0].submit if at < len(self._chunk) else self._next_chunk()
+            at += 1
+            if at < len(chunk):
+                self.due = chunk[at][0].submit
+            else:
+                self.due = self._next_chunk()
+                chunk, at = self._chunk, 0
+        self._cursor = at
 
     def _next_chunk(self) -> int:
         """Take the next chunk; answers when its first job arrives."""
-        self._chunk, self._cursor = next(self._chunks, []), 0
+        self._chunk = next(self._chunks, [])
         return self._chunk[0][0].submit if self._chunk else FAR
 
 
