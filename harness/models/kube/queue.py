@@ -157,10 +157,14 @@ class SchedulingQueue:
                 pod = waiting
             self.attempts += 1
             peers = pod.peers
-            if pod.expects_room:
-                return pod
-            if peers.failed_at != version and not (
-                pod is waiting and pod.failures and _fails_again(pod, peers, version)
+            if peers.failed_at == version:
+                if pod.expects_room:
+                    return pod
+            elif (
+                not pod.failures
+                or pod is not waiting
+                or pod.expects_room
+                or not _fails_again(pod, peers, version)
             ):
                 return pod
             if pod.rejected_by != peers.rejected_by:

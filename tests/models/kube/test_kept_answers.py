@@ -42,7 +42,7 @@ def random_cluster(rng: random.Random) -> Cluster:
             memory=rng.choice(["8Gi", "32Gi"]),
             pods=rng.choice([3, 110]),
         )
-        for number in range(rng.randint(3, 12))
+        for number in range(rng.randint(1, 12))
     ]
     budgets = [budget(app, {"app": app}, minAvailable=rng.randint(0, 3)) for app in APPS[:2]]
     return cluster_from([*nodes, *budgets], "test")

@@ -79,7 +79,7 @@ class ShapeNodes:
         if seen == version:
             return
         nodes = cache.nodes
-        if seen == version - 1:  # as after most events
+        if seen == version - 1 or len(nodes) == 1:  # as after most events, and where a cluster is one node
             self._evaluate(nodes[cache.last_changed])
         else:
             for position in cache.changed_since(seen):
