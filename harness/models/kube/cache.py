@@ -180,7 +180,7 @@ class Cache:
 
     def has_lower(self, priority: int) -> bool:
         """Whether a pod of lower priority is bound anywhere."""
-        return any(bound < priority for bound in self.bound)
+        return bool(self.bound) and min(self.bound) < priority
 
 
 def _less(counts: dict[int, int], key: int) -> None:

@@ -7,6 +7,7 @@ The functions bear the names of their models in kube-scheduler's `pkg/scheduler/
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple, final
 
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
@@ -33,6 +34,8 @@ CRITERIA = (
 """What decides between candidate nodes, in this order; the last is ours, where kube-scheduler takes any."""
 
 _MOST_DRY_RUNS = 256
+
+_key = attrgetter("key")
 
 
 class Found(NamedTuple):
@@ -139,9 +142,8 @@ def deciding_criterion(candidates: Sequence[Candidate]) -> str:
     """
     if len(candidates) == 1:
         return "only candidate"
-    best, second = sorted(candidate.key for candidate in candidates)[:2]
+    keys = [candidate.key for candidate in candidates]
+    best = min(keys)
+    keys.remove(best)  # two looks at all of them take a third of the time of sorting them
+    second = min(keys)
     return next(name for name, one, other in zip(CRITERIA, best, second, strict=True) if one != other)
-
-
-def _key(candidate: Candidate) -> tuple[int, ...]:
-    return candidate.key
