@@ -149,15 +149,17 @@ class PodPolicy:
             key = job.index, pod
             self.scheduler.delete(self._pods.pop(key))
             self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
-        rejected = [*self._rejected, *self._fits_nowhere]
-        self._rejected.clear()
-        self._fits_nowhere.clear()
-        yield from [Reject(job, never.why) for job, never in rejected]
+        if self._rejected or self._fits_nowhere:
+            rejected = [*self._rejected, *self._fits_nowhere]
+            self._rejected.clear()
+            self._fits_nowhere.clear()
+            yield from [Reject(job, never.why) for job, never in rejected]
+        evictions = self._evictions
         for decision in self.scheduler.run():
             if type(decision) is Bind:
-                self._evictions.bound(decision, now)
+                evictions.bound(decision, now)
             elif type(decision) is Preempt:
-                self._evictions.preempted(decision, now)
+                evictions.preempted(decision, now)
             yield decision
         yield from left.wakes()
 

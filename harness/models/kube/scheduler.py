@@ -6,7 +6,7 @@ scheduler's own books are up to date, so that what it causes at once finds them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
 from harness.cluster.model import Cluster
@@ -199,8 +199,11 @@ class Scheduler:
         if wake is not None:
             yield wake
 
-    def bind_running(self) -> Iterator[Bind]:
+    def bind_running(self) -> Iterable[Bind]:
         """Bind the pods that run already, before anything else is decided."""
+        return self._bind_running() if self._running else ()
+
+    def _bind_running(self) -> Iterator[Bind]:
         for running, node in self._running:
             self.cache.add_pod(running, node)
             yield self._bound(running, node)
@@ -217,12 +220,15 @@ class Scheduler:
         self._woken = flush
         return Wake(flush, True)  # an idle one; by name it would take twice as long
 
-    def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterator[Refuse]:
+    def refuse_alike(self, why: Callable[[PodInfo], Refusal | None] = _as_peers) -> Iterable[Refuse]:
         """Say of pods that were not tried because an equal one had failed why they wait, once for a job.
 
         Args:
             why: tells why a pod, or what it stands for, waits; None where that has been said.
         """
+        return self._refuse_alike(why) if self.queue.failed_alike else ()
+
+    def _refuse_alike(self, why: Callable[[PodInfo], Refusal | None]) -> Iterator[Refuse]:
         alike = self.queue.failed_alike
         for pod in alike:
             refusal, said = why(pod), (pod.job, pod.rejected_by)
