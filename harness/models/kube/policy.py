@@ -137,8 +137,8 @@ class PodPolicy:
         return self._cycle(now)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `harness.policy.Policy`: where nobody is evicted, the scheduler may."""
-        if self._preempts or self._rejected or self._fits_nowhere:
+        """See `harness.policy.Policy`; for what evicted pods give back this has asked to be woken."""
+        if self._rejected or self._fits_nowhere:
             return 0, at
         return self.scheduler.doze(at, before)
 

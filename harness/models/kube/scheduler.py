@@ -153,11 +153,18 @@ class Scheduler:
         wake = self.next_wake()
         return _NOTHING if wake is None else iter((wake,))
 
-    def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `harness.policy.Policy`; the timer is due at `at`."""
+    def doze(self, at: int, before: int, version: int | None = None) -> tuple[int, int]:
+        """See `harness.policy.Policy`.
+
+        Args:
+            at: when the timer is due.
+            before: when something else happens.
+            version: see `Peers.failed_at`; by default that of the cache, where nothing else counts.
+        """
         if at != self._woken or self._running or self._gangs is not None:
             return 0, at
-        played, self._woken = self.queue.doze(at, before, self.cache.version)
+        version = self.cache.version if version is None else version
+        played, self._woken = self.queue.doze(at, before, version)
         return played, self._woken
 
     def _run_all(self) -> Iterator[Decision]:

@@ -202,8 +202,8 @@ class QuotaScheduler:
                 yield Wake(due, idle=True)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
-        """See `PodScheduler`: none is played, for what quotas have used may be revoked at each."""
-        return 0, at
+        """See `PodScheduler`: none is played where what quotas have used may be revoked at each."""
+        return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._version)
 
     def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
         """Evict what quotas have used beyond their runtime for too long."""
