@@ -16,7 +16,7 @@ from harness.cluster.pod_reading import read_pod
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
@@ -68,7 +68,7 @@ def random_pod(rng: random.Random, name: str, templates: Templates) -> PodInfo:
         {"app": rng.choice(APPS)} if rng.random() < 0.7 else None,
         **spec,
     )
-    if rng.random() < 0.1:
+    if rng.random() < 0.3:
         written["spec"]["containers"][0]["ports"] = [{"hostPort": rng.choice([80, 81])}]
     pod = read_pod(Fields(written, name, []))
     return PodInfo(
@@ -87,6 +87,7 @@ class Answers:
     def to(self, pod: PodInfo) -> tuple[Any, ...]:
         """The node that it gets, or the victims of its preemption and what rejected it."""
         found = self.scheduling.schedule(pod)
+        self._agrees(pod, found)
         if isinstance(found, NodeInfo):
             return (found.name,)
         search = self.preemption.find_candidates(pod, found)
@@ -100,6 +101,20 @@ class Answers:
             [victim.name for victim in chosen.victims],
             chosen.violations,
         )
+
+    def _agrees(self, pod: PodInfo, found: NodeInfo | Diagnosis) -> None:
+        """It is what all filters say of the nodes one by one."""
+        scheduling = self.scheduling
+        state, nodes = scheduling.pre_filter(pod), scheduling.shape_nodes(pod.template.shape)
+        examined = scheduling.examine(pod, state, nodes)
+        if isinstance(found, NodeInfo):
+            assert found in examined.feasible
+            return
+        assert not examined.feasible
+        for each in scheduling.cache.nodes:
+            expected, status = examined.statuses[each.position], found.status(each)
+            assert (status.code, status.plugin) == (expected.code, expected.plugin)
+        assert found.rejecting == {status.plugin for status in examined.statuses.values()}
 
 
 @given(st.integers(0, 10**6))

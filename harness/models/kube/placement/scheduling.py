@@ -52,7 +52,11 @@ class Diagnosis:
         self._all = all_nodes
 
     def status(self, node: NodeInfo) -> Status:
-        """A node's rejection."""
+        """A node's rejection.
+
+        Where a node has no room anyhow, what is short only with nominated pods in place is no reason of it;
+        `Scheduling.filter` names that too.
+        """
         status = self.statuses.get(node.position) or self.nodes.status(node)
         assert status is not None, "a pod was rejected that fits"
         return status
@@ -62,7 +66,10 @@ class Diagnosis:
         """The plugins that rejected the pod on any node."""
         if self._one_by_one:
             return frozenset(self.status(node).plugin for node in self._all)
-        return frozenset(self.nodes.rejecting().union(status.plugin for status in self.statuses.values()))
+        rejecting = self.nodes.rejecting()
+        if self.statuses:
+            rejecting = rejecting.union([status.plugin for status in self.statuses.values()])
+        return rejecting
 
     @property
     def by_nodes_alone(self) -> bool:
@@ -173,13 +180,19 @@ class Scheduling:
         return self._by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Nodes that reject the pod with the pods that are nominated to them in place."""
+        """Nodes that reject the pod only with the pods that are nominated to them in place.
+
+        What has no room anyhow is not asked, for nothing else is wrong with it then; but a host port would be
+        named first.
+        """
         rejected: dict[int, Status] = {}
+        ports = bool(pod.template.shape.ports)
         for node in self.cache.expecting:
-            if nodes.ruled_out(node.position) is None:
+            position = node.position
+            if nodes.fits(position) or (ports and nodes.ruled_out(position) is None):
                 status = self._with_nominated(pod, node, NOTHING)
                 if status is not None:
-                    rejected[node.position] = status
+                    rejected[position] = status
         return rejected
 
     def examine(self, pod: PodInfo, state: PreFilter, nodes: ShapeNodes) -> Examination:

@@ -54,7 +54,8 @@ class ShapeNodes:
         self._seen = cache.version
         self._fixed = [unchanging(shape, node) for node in nodes]
         self._too_small = [oversized(shape, node) for node in nodes]
-        self._ruled_out_by = {status.plugin for status in self._fixed if status is not None}
+        self._ruled_out_by = frozenset(status.plugin for status in self._fixed if status is not None)
+        self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
         self.taints = [intolerable_taints(shape, node) for node in nodes]
         self.preferred = [preferred_nodes(shape, node) for node in nodes]
         open_nodes = [node.position for node in nodes if self._fixed[node.position] is None]
@@ -238,13 +239,14 @@ class ShapeNodes:
             return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         return self._helpful
 
-    def rejecting(self) -> set[str]:
-        """The plugins that reject a node."""
-        found = set(self._ruled_out_by)
-        if TAKEN in self.kinds:
-            found.add(NODE_PORTS)
-        if SHORT in self.kinds or OVERSIZED in self.kinds:
-            found.add(NODE_RESOURCES_FIT)
+    def rejecting(self) -> frozenset[str]:
+        """The plugins that reject a node; the same object for the same ones."""
+        taken, short = TAKEN in self.kinds, SHORT in self.kinds or OVERSIZED in self.kinds
+        found = self._rejecting.get((taken, short))
+        if found is None:
+            names = {NODE_PORTS: taken, NODE_RESOURCES_FIT: short}
+            found = self._ruled_out_by.union([name for name, rejects in names.items() if rejects])
+            self._rejecting[taken, short] = found
         return found
 
 
