@@ -228,8 +228,8 @@ class Lifecycle:
         job, now, books = life.job, self.now, self.books
         self.last = now
         self.progressed += 1
-        self._progress.stop(unit, now)
-        unit.end = None
+        self._progress.account(unit, now)
+        unit.due, unit.end = NEVER, None
         if unit.alarm is not None and self._ready is not None:
             self._ready.call_off(unit.alarm)
         if pod != NEVER:

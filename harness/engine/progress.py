@@ -44,7 +44,15 @@ class Progress:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
     def stop(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """A unit stops; an eviction throws away what the loss model says, nothing else does."""
+        """A unit stops, and its pods hold what they have without progress from now on."""
+        self.account(unit, now, evicted)
+        unit.began = unit.since = unit.due = NEVER
+        holds = unit.life.holds
+        for hold in holds.values() if unit.pod == NEVER else (holds[unit.pod],):
+            hold.since = now
+
+    def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
+        """A stint is over; an eviction throws away what the loss model says, nothing else does."""
         life, began, since = unit.life, unit.began, unit.since
         if life.startup is not None:
             began = self._started_up(unit, now)
@@ -62,12 +70,6 @@ class Progress:
                 life.lost += lost * unit.pods
             if now > began:
                 self._recorder.stint(life.job, unit.pods, unit.amounts, first, now, PROGRESS, lost)
-        unit.began = unit.since = unit.due = NEVER
-        if unit.pod != NEVER:
-            life.holds[unit.pod].since = now
-        else:
-            for hold in life.holds.values():
-                hold.since = now
 
     def _started_up(self, unit: Unit, now: int) -> int:
         """Account for the start-up of a stint that ends now; answers when the pods were ready."""
