@@ -32,6 +32,7 @@ class Cache:
         nodes: in the order in which they are looked at.
         version: grows with every change of a node.
         last_changed: position of the node that has changed last; -1 before any has.
+        freed_at: the version at which a pod last left a node.
         bound: priority -> how many pods of it are bound.
         placed: templates that have bound pods, in the order of their first pod.
         repelling: those of them with required anti-affinity.
@@ -55,6 +56,7 @@ class Cache:
         self.labels_of = cluster.namespace_labels
         self.version = 0
         self.last_changed = -1
+        self.freed_at = 0
         self.bound: dict[int, int] = {}
         self.placed: dict[Template, None] = {}
         self.repelling: dict[Template, None] = {}
@@ -123,6 +125,7 @@ class Cache:
         _less(self.bound, pod.priority)
         pod.node = -1
         self.touch(node)
+        self.freed_at = self.version
         return node
 
     def terminate(self, pod: PodInfo) -> None:

@@ -17,6 +17,7 @@ from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.placement.shape_nodes import ShapeNodes
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
@@ -128,6 +129,7 @@ def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> 
     kept = Answers(cluster, cache, budgets)
     bound: list[PodInfo] = []
     nominated: list[PodInfo] = []
+    looked_at: list[ShapeNodes] = []
     for step in range(60):
         budgets.refresh()
         pod = random_pod(rng, f"p{step}", templates)
@@ -137,6 +139,9 @@ def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> 
             nominated.append(pod)
         answer = kept.to(pod)
         assert answer == Answers(cluster, cache, budgets).to(pod)
+        looked_at.append(kept.scheduling.shape_nodes(pod.template.shape))
+        for nodes in rng.sample(looked_at, min(3, len(looked_at))):
+            assert nodes.still_none() == (not ShapeNodes(nodes.shape, cache).any_fits)
         if rng.random() < 0.5:
             for resource in range(len(cache.names)):
                 assert cache.free_of(resource) == [each.free[resource] for each in cache.nodes]

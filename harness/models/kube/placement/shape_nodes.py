@@ -126,8 +126,9 @@ class ShapeNodes:
 
     def still_none(self) -> bool:
         """Whether no node fits, as things stand by now."""
-        if self._seen != self._cache.version:
-            self.refresh()
+        if FITS not in self.kinds and self._seen >= self._cache.freed_at:
+            return True  # since they were looked at nodes have only become fuller
+        self.refresh()
         return FITS not in self.kinds
 
     def reach(self, start: int, wanted: int) -> int:
