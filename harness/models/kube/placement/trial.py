@@ -49,6 +49,7 @@ class Trial:
         "_names",
         "_node",
         "_ports",
+        "_room_alone",
         "_shape",
         "_slots",
         "_spread",
@@ -64,6 +65,7 @@ class Trial:
         self._spread, self._affinity = state
         self._moved = [0] * len(self._spread.rules.constraints) if self._spread is not None else None
         self._moves = Moves({}, {}, {}) if self._affinity is not None else None
+        self._room_alone = self._ports is None and self._spread is None and self._affinity is None
 
     def add(self, pod: PodInfo) -> None:
         """Put a pod on the node."""
@@ -71,7 +73,7 @@ class Trial:
         for resource, amount in pod.template.shape.requests:
             free[resource] -= amount
         self._slots -= 1
-        if self._ports is not None or self._moved is not None or self._moves is not None:
+        if not self._room_alone:
             self._change(pod, 1)
 
     def remove(self, pod: PodInfo) -> None:
@@ -80,7 +82,7 @@ class Trial:
         for resource, amount in pod.template.shape.requests:
             free[resource] += amount
         self._slots += 1
-        if self._ports is not None or self._moved is not None or self._moves is not None:
+        if not self._room_alone:
             self._change(pod, -1)
 
     def _change(self, pod: PodInfo, sign: int) -> None:
@@ -101,7 +103,7 @@ class Trial:
         for resource, amount in self._shape.requests:
             if amount > free[resource]:
                 return False
-        return not self._shape.missing and self._rest() is None
+        return not self._shape.missing and (self._room_alone or self._rest() is None)
 
     def filter(self) -> Status | None:
         """The first filter's rejection, None when all pass."""
