@@ -103,10 +103,9 @@ class LastingQuotaRefusal:
                 return False
         elif diagnosis is None or diagnosis.state is not NOTHING or self._places.now() >= self._pods:
             return False
+        # Of a gang that the quota does not let in, the pod that failed may be one that it does.
         if self._within is not None and self._exceeded(self._within, own_is_kept=False) is not None:
-            return (
-                False  # of a gang that the quota does not let in, the pod that failed may be one that it does
-            )
+            return False
         if self._first.template.shape.ports:
             return False
         return self._of_one_kind and self._victims_as_before()
