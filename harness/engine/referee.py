@@ -145,7 +145,7 @@ class Referee:
         if played < 0:
             self.refuse(None, f"it dozes for {played} cycles")
         if played and later <= due:
-            self.refuse(None, f"it dozes for {played} cycles, but not beyond {later} us")
+            self.refuse(None, f"it dozes for {played} cycles, but not beyond {due} us")
         return (played, later) if played else (0, due)
 
     def _admit(self, admit: Admit) -> None:

@@ -10,7 +10,7 @@ from harness.models.cluster import frozen
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excess, Excesses, Quota, QuotaTree
+from harness_plugins.elastic_quota.tree import Amounts, Excess, Excesses, Quota, QuotaTree, sum_of
 
 _NONE: Amounts = frozen()
 _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
@@ -167,15 +167,7 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
 def with_others(quota: Quota, own: Amounts, priority: int, others: Others) -> Taken:
     """See `QuotaRequest.in_quota`, `in_all` and `shared`."""
     in_quota, in_all, shared = others.beside(quota, priority)
-    return Taken(_sum(own, in_quota), _sum(own, in_all), shared)
-
-
-def _sum(own: Amounts, more: Amounts) -> Amounts:
-    if not more:
-        return own
-    total = dict(own)
-    add(total, more)
-    return total
+    return Taken(sum_of(own, in_quota), sum_of(own, in_all), shared)
 
 
 def add(total: dict[str, int], amounts: Amounts) -> None:

@@ -183,16 +183,13 @@ class QuotaScheduler:
             yield from self._revoke(self._revocation)
         queue, budgets = self._kube.queue, self._kube.budgets
         while (pod := queue.pop(self._version)) is not None:
-            if queue.failed_alike:
-                yield from self._kube.refuse_alike(self._why_alike)
-            if budgets.stale:
-                budgets.refresh()
+            yield from self._kube.refuse_alike(self._why_alike)
+            budgets.refresh()
             if pod.gang is None:
                 yield from self._try_pod(pod)
             else:
                 yield from self._try_gang(pod.gang)
-        if queue.failed_alike:
-            yield from self._kube.refuse_alike(self._why_alike)
+        yield from self._kube.refuse_alike(self._why_alike)
         wake = self._kube.next_wake()
         if wake is not None:
             yield wake

@@ -224,7 +224,7 @@ class QuotaTree:
         for quota in leaf.line:
             asked = amounts
             if shared and quota in shared:
-                asked = _sum(amounts, shared[quota])
+                asked = sum_of(amounts, shared[quota])
             resource = quota.over_max(asked)
             if resource is not None:
                 excess = quota.used.get(resource, 0) + asked.get(resource, 0) - quota.max[resource]
@@ -263,7 +263,7 @@ class QuotaTree:
         """
         found: dict[tuple[Quota | None, str], int] = {}
         for quota in leaf.line:
-            asked = _sum(amounts, shared[quota]) if quota in shared else amounts
+            asked = sum_of(amounts, shared[quota]) if quota in shared else amounts
             whose = None if quota is self._top else quota
             for resource, bound in quota.bounds(asked):
                 excess = quota.used.get(resource, 0) + asked.get(resource, 0) - bound
@@ -382,7 +382,10 @@ def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str,
     ]
 
 
-def _sum(amounts: Amounts, more: Amounts) -> Amounts:
+def sum_of(amounts: Amounts, more: Amounts) -> Amounts:
+    """Amounts and more of them."""
+    if not more:
+        return amounts
     total = dict(amounts)
     _add(total, more, 1)
     return total
