@@ -147,6 +147,22 @@ def test_rules_of_kueue_do_not_import_shortcuts() -> None:
             assert not {each for each in theirs if each.startswith(f"{KUEUE}shortcuts")}, path
 
 
+ELASTIC_QUOTA = "harness_plugins.elastic_quota."
+
+
+def test_rules_of_elastic_quotas_do_not_import_shortcuts() -> None:
+    """Only who tries pods, and who searches for them, asks whether that can be spared."""
+    known = modules()
+    asking = {
+        name
+        for name, path in known.items()
+        if name.startswith(ELASTIC_QUOTA) and not name.startswith(f"{ELASTIC_QUOTA}shortcuts")
+        for each in imported(path, known, when_run=False)
+        if each.startswith(f"{ELASTIC_QUOTA}shortcuts")
+    }
+    assert asking == {f"{ELASTIC_QUOTA}{each}" for each in ("attempt", "scheduler", "search")}
+
+
 def test_state_of_kueue_does_not_import_rules() -> None:
     """What is there knows nothing of what is decided by it."""
     known = modules()

@@ -17,7 +17,6 @@ from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_f
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
-from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.quota_request import (
     Nominated,
     Others,
@@ -28,6 +27,7 @@ from harness_plugins.elastic_quota.quota_request import (
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
+from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.tentative import TentativePlacement
 from harness_plugins.elastic_quota.tree import Excess, Quota
 

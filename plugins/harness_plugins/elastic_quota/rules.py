@@ -42,7 +42,7 @@ class Rules(Protocol):
 
     @property
     def keeps_dry_runs(self) -> bool:
-        """Whether dry runs depend on nothing but what `kept_dry_runs.py` says."""
+        """Whether dry runs depend on nothing but what `shortcuts/kept_dry_runs.py` says."""
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Whether these amounts are claimed from the quota's guarantee, instead of being borrowed."""

@@ -22,12 +22,12 @@ from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
-from harness_plugins.elastic_quota.lasting_refusal import LastingQuotaRefusal
-from harness_plugins.elastic_quota.places import Places
 from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.shortcuts.lasting_refusal import LastingQuotaRefusal
+from harness_plugins.elastic_quota.shortcuts.places import Places
 
 
 @final

@@ -16,13 +16,13 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.scheduler import PREEMPTED, detail_of
-from harness_plugins.elastic_quota.amounts_only import by_amounts, only_amounts_count
 from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, Rules
+from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, only_amounts_count
+from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.tree import Excesses, Quota
 
 RECLAIM = "QuotaReclaim"

@@ -34,11 +34,11 @@ from harness.policy import PolicyFactory
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import QuotaSearch, Tries
+from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 
 
 def watched(context: pytest.MonkeyPatch) -> list[bool]:

@@ -10,8 +10,8 @@ from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.places import Places
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
+from harness_plugins.elastic_quota.shortcuts.places import Places
 
 
 def happened(rng: random.Random) -> QuotaScheduler:

@@ -16,9 +16,9 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.places import Places
 from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_others
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.shortcuts.places import Places
 from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
 
 
