@@ -87,10 +87,15 @@ def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     for position, status in statuses.items():
         if nodes.fits(position):  # its room is kept, or filters that look at other nodes object
             count(reasons, status)
+        elif (node := diagnosis.all_nodes[position]).nominated:
+            count(reasons, status)  # which says more than what the node has no room for by itself
+            alone = nodes.status(node)
+            assert alone is not None
+            count(reasons, alone, -1)
     if known != (reasons, most, preemption):
         detail = {
             "request": {name: amount for name, amount in nodes.shape.spec.requests.items() if amount},
-            "nodes": {reason: {"count": count} for reason, count in sorted(reasons.items())},
+            "nodes": {reason: {"count": number} for reason, number in sorted(reasons.items()) if number},
             "most_free": most,
             **({"preemption": preemption} if preemption else {}),
         }

@@ -124,8 +124,7 @@ def _answer(pod: PodInfo, scheduling: Scheduling, preemption: Preemption) -> dic
             fits["scores"][node.name] = {**said, "total": totals[node.name]}
         best = max(totals.values())
         return {**fits, "acceptableNodes": [name for name, total in totals.items() if total == best]}
-    examined = scheduling.examine(pod, state, nodes)
-    rejections = {node.position: examined.statuses[node.position] for node in cache.nodes}
+    rejections = {node.position: found.status(node) for node in cache.nodes}
     answer: dict[str, Any] = {"filter": statuses(cache, rejections)}
     reason = preemption.pod_eligible_to_preempt_others(pod, found)
     if reason is not None:

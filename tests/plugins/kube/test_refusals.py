@@ -80,3 +80,20 @@ def test_where_nobody_is_preempted_the_refusal_says_so() -> None:
     (row,) = replay(jobs, disablePreemption=True).of("refuse")
     assert row.detail is not None
     assert row.detail["preemption"] == "nobody is preempted"
+
+
+def test_what_is_short_only_with_nominated_pods_in_place_is_a_reason_too() -> None:
+    """The node's memory is promised to the preemptor, whose victim still holds the cpu."""
+    world = World(
+        [node("n1", cpu=4, memory="8Gi")],
+        job("victim", {"cpu": 4}, grace=30),
+        job("preemptor", {"cpu": 1, "memory": "8Gi"}, at=1, priority=9),
+        job("waits", {"cpu": 2, "memory": "1Gi"}, at=2, priority=5),
+        until=20,
+    )
+    ((time, name, detail),) = world.refused
+    assert (time, name, detail and detail["nodes"]) == (
+        2,
+        "waits",
+        {"Insufficient cpu": {"count": 1}, "Insufficient memory": {"count": 1}},
+    )

@@ -33,9 +33,10 @@ class Diagnosis:
         state: the counts of its attempt.
         nodes: what its shape finds on the nodes by themselves.
         statuses: position -> rejection, where that is not all.
+        all_nodes: by position.
     """
 
-    __slots__ = ("_all", "nodes", "pod", "state", "statuses")
+    __slots__ = ("all_nodes", "nodes", "pod", "state", "statuses")
 
     def __init__(
         self,
@@ -49,14 +50,10 @@ class Diagnosis:
         self.state = state
         self.nodes = nodes
         self.statuses = statuses
-        self._all = all_nodes
+        self.all_nodes = all_nodes
 
     def status(self, node: NodeInfo) -> Status:
-        """A node's rejection.
-
-        Where a node has no room anyhow, what is short only with nominated pods in place is no reason of it;
-        `Scheduling.filter` names that too.
-        """
+        """A node's rejection."""
         status = self.statuses.get(node.position) or self.nodes.status(node)
         assert status is not None, "a pod was rejected that fits"
         return status
@@ -65,7 +62,7 @@ class Diagnosis:
     def rejecting(self) -> frozenset[str]:
         """The plugins that rejected the pod on any node."""
         if self._one_by_one:
-            return frozenset(self.status(node).plugin for node in self._all)
+            return frozenset(self.status(node).plugin for node in self.all_nodes)
         rejecting = self.nodes.rejecting()
         if self.statuses:
             rejecting = rejecting.union([status.plugin for status in self.statuses.values()])
@@ -80,7 +77,7 @@ class Diagnosis:
     def potential(self) -> Sequence[int]:
         """Positions of the nodes on which a preemption may help, in order."""
         if self._one_by_one:
-            return [node.position for node in self._all if self.status(node).code is Code.UNSCHEDULABLE]
+            return [node.position for node in self.all_nodes if self.status(node).code is Code.UNSCHEDULABLE]
         return self.nodes.unschedulable()
 
     @property
@@ -180,16 +177,17 @@ class Scheduling:
         return self._by_rank[rank_of(key)]
 
     def _rejected_for_nominated(self, pod: PodInfo, nodes: ShapeNodes) -> dict[int, Status]:
-        """Nodes that reject the pod only with the pods that are nominated to them in place.
+        """Nodes that reject the pod with the pods that are nominated to them in place.
 
-        What has no room anyhow is not asked, for nothing else is wrong with it then; but a host port would be
-        named first.
+        What has no room anyhow is not asked where these could add no reason.
         """
         rejected: dict[int, Status] = {}
-        ports = bool(pod.template.shape.ports)
+        shape = pod.template.shape
+        several = len(shape.requests) + len(shape.missing) > 1 or bool(shape.ports)
         for node in self.cache.expecting:
             position = node.position
-            if nodes.fits(position) or (ports and nodes.ruled_out(position) is None):
+            may_add = several or node.slots <= len(node.nominated)
+            if nodes.fits(position) or (may_add and nodes.ruled_out(position) is None):
                 status = self._with_nominated(pod, node, NOTHING)
                 if status is not None:
                     rejected[position] = status

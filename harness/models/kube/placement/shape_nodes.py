@@ -256,10 +256,10 @@ def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:
     return column if among is None else [column[place] for place in among]
 
 
-def count(reasons: dict[str, int], status: Status) -> None:
-    """Count the reasons of one node more."""
+def count(reasons: dict[str, int], status: Status, by: int = 1) -> None:
+    """Count the reasons of one node more, or less."""
     for reason in status.reasons:
-        reasons[reason] = reasons.get(reason, 0) + 1
+        reasons[reason] = reasons.get(reason, 0) + by
 
 
 def rank_of(key: int) -> int:
