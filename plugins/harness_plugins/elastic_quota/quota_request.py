@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, final
 
@@ -60,20 +60,35 @@ class Taken(NamedTuple):
 
 @final
 class Others:
-    """Pods that are nominated to nodes, but for those of an attempt, which changes none of them.
+    """Pods that are nominated to nodes, which an attempt does not change.
 
     Args:
         pods: the priority of each, its quota, and what it takes of that.
+        apart: the pods of the attempt that are not among them.
         cache: what they count for stays the same as long as no node changes: no quota uses less or more then.
     """
 
-    __slots__ = ("_at", "_cache", "_pods", "_taken")
+    __slots__ = ("_apart", "_at", "_cache", "_pods", "_taken")
 
-    def __init__(self, pods: Sequence[tuple[int, Quota, Amounts]], cache: Cache) -> None:
+    def __init__(
+        self, pods: Sequence[tuple[int, Quota, Amounts]], apart: Collection[PodInfo], cache: Cache
+    ) -> None:
         self._pods = pods
+        self._apart = apart
         self._cache = cache
         self._at = cache.version
         self._taken: dict[tuple[Quota, int], Taken] = {}
+
+    def with_pod(self, pod: PodInfo, quota: Quota, own: Amounts) -> Taken:
+        """What a pod takes with them beside it, see `QuotaRequest`.
+
+        A nominated pod that is one of them counts once.
+        """
+        taken = self.beside(quota, pod.priority)
+        if not pod.nominated or pod in self._apart or pod.nominated not in self._cache.by_name:
+            return with_amounts(own, taken)
+        in_quota, in_all, shared = taken
+        return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
         """What they count for beside a pod of a quota and a priority."""
@@ -118,31 +133,30 @@ class Nominated:
         self._at = -1
 
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """The pods with a quota that are nominated to nodes now, but for some; None where none is.
+        """The pods with a quota that are nominated to nodes now, but for those of a gang; None where none is.
 
         Args:
-            mates: the pods of the attempt: their own nominations do not count, as they are charged when they
-                are placed.
+            mates: the pods of the attempt. Of a gang their own nominations do not count, as they are charged
+                when they are placed; of a pod alone see `Others.with_pod`.
         """
         cache = self._cache
         if not cache.expecting:
             return None
-        for mate in mates:
-            if mate.nominated:
-                return self._but_for(mates)
+        if len(mates) > 1 and any(mate.nominated for mate in mates):
+            return self._but_for(frozenset(mates))
         if self._at != cache.version:  # which any change of a nomination changes
-            self._all, self._at = self._but_for(()), cache.version
+            self._all, self._at = self._but_for(frozenset()), cache.version
         return self._all
 
-    def _but_for(self, mates: Sequence[PodInfo]) -> Others | None:
-        apart, others = frozenset(mates), []
+    def _but_for(self, apart: frozenset[PodInfo]) -> Others | None:
+        others = []
         for node in self._cache.expecting:
             for other in node.nominated:
                 if other not in apart:
                     quota, amounts = self._usage.of(other)
                     if quota is not None:
                         others.append((other.priority, quota, amounts))
-        return Others(others, self._cache) if others else None
+        return Others(others, apart, self._cache) if others else None
 
 
 def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> QuotaRequest:
@@ -151,23 +165,30 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
     Args:
         pod: the pod, not bound.
         usage: the quotas.
-        others: who is nominated to nodes besides; None for nobody.
+        others: who is nominated to nodes, see `Nominated.besides`; None for nobody.
     """
     quota, own = usage.of(pod)
     if quota is None:
         return QuotaRequest(pod, None)
     in_quota, in_all, shared = own, own, _NOTHING
     if others is not None:
-        in_quota, in_all, shared = with_others(quota, own, pod.priority, others)
+        in_quota, in_all, shared = others.with_pod(pod, quota, own)
     tree = usage.tree
     excess = tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all)
     return QuotaRequest(pod, quota, own, in_quota, in_all, shared, excess)
 
 
-def with_others(quota: Quota, own: Amounts, priority: int, others: Others) -> Taken:
-    """See `QuotaRequest.in_quota`, `in_all` and `shared`."""
-    in_quota, in_all, shared = others.beside(quota, priority)
-    return Taken(sum_of(own, in_quota), sum_of(own, in_all), shared)
+def with_amounts(amounts: Amounts, taken: Taken) -> Taken:
+    """What nominated pods count for, and amounts more of the quota."""
+    in_quota, in_all, shared = taken
+    return Taken(sum_of(amounts, in_quota), sum_of(amounts, in_all), shared)
+
+
+def _named_first(names: Amounts, amounts: Amounts) -> Amounts:
+    """Amounts in the order that they have where they are added to others: bounds are looked at in it."""
+    found = {name: amounts[name] for name in names}
+    found.update(amounts)
+    return found
 
 
 def add(total: dict[str, int], amounts: Amounts) -> None:

@@ -240,9 +240,9 @@ class QuotaTree:
         both = own + above
 
         def first(own_is_kept: bool) -> Bound | None:
-            for quota, resource, most in above if own_is_kept else both:
+            for quota, resource, most, bound in above if own_is_kept else both:
                 if quota.used.get(resource, 0) > most:
-                    return "max", quota.name, resource
+                    return bound
             return bound_of(self.over_guaranteed(amounts))
 
         return first
@@ -373,10 +373,10 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
         name = manifests[name].parent
 
 
-def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int]]:
-    """Quota, resource and how much of it may be used besides some amounts."""
+def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
+    """Quota, resource, how much of it may be used besides some amounts, and the bound of more than that."""
     return [
-        (quota, resource, bound - amounts.get(resource, 0))
+        (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
         for quota in quotas
         for resource, bound in quota.bounds(amounts)
     ]

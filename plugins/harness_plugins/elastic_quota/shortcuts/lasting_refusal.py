@@ -16,7 +16,7 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_others
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, Taken, add, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.shortcuts.places import Places
 from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
@@ -71,6 +71,8 @@ class LastingQuotaRefusal:
         self._nominated = nominated
         self._bound = bound_of(refusal.failure.excess)
         self._first_exceeded: FirstExceeded | None = None  # until it is asked for
+        self._others: Taken | None = None  # what nominated pods counted for when that was asked last
+        self._with_others: Taken | None = None
         self._words = refusal.said
         self._scheduling = scheduling
         shape = template.shape
@@ -96,7 +98,7 @@ class LastingQuotaRefusal:
         if self._refusal.nodes and (self._within is None or failure.excess is not None):
             return False
         gang = self._first.gang
-        if gang is not None and not self._asks_as_much(gang):
+        if gang is not None and gang.missing != self._pods:  # they are to be all that wait of it
             return False
         if failure.excess is not None:
             if failure.request.pod is not self._first:
@@ -104,7 +106,7 @@ class LastingQuotaRefusal:
         elif diagnosis is None or diagnosis.state is not NOTHING or self._places.now() >= self._pods:
             return False
         # Of a gang that the quota does not let in, the pod that failed may be one that it does.
-        if self._within is not None and self._exceeded(self._within, own_is_kept=False) is not None:
+        if self._within is not None and self._bounds_of(self._within)(False) is not None:
             return False
         if self._first.template.shape.ports:
             return False
@@ -112,29 +114,31 @@ class LastingQuotaRefusal:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        if not self._is_refused(pod) or not self._victims_as_before():
+        as_before = self._usage.changes(self._quota) == self._changes  # nearly always
+        if not self._is_refused(pod, own_is_kept=as_before) or not (as_before or self._victims_as_before()):
             return False
         gang = pod.gang
         if gang is not None:
-            if not self._asks_as_much(gang):
+            if gang.missing != self._pods:  # they are to be all that wait of it
                 return False
             if self._said.get(gang) != self._words or not gang.waits:
                 return False
         self.spared = pod
         return True
 
-    def _asks_as_much(self, gang: Gang) -> bool:
-        """Whether the pods that were tried are all that wait of a gang, and have to be placed together."""
-        return gang.missing == self._pods
+    def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
+        """Whether the same bound refuses it, or as before none does and there is no node.
 
-    def _is_refused(self, pod: PodInfo) -> bool:
-        """Whether the same bound refuses it, or as before none does and there is no node."""
+        Args:
+            pod: the pod, or the one that stands for its gang.
+            own_is_kept: whether its quota uses what it did when that was so last.
+        """
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None:
-            others = self._nominated.besides(())  # it is none of them
+            others = self._nominated.besides(()) if cache.expecting else None  # it is none of them
             if others is None:
-                own_is_kept = not self._by_its_own and self._usage.changes(quota) == self._changes
-                now = self._exceeded(quota, own_is_kept=own_is_kept)
+                first = self._first_exceeded or self._bounds_of(quota)
+                now = first(own_is_kept and not self._by_its_own)
             else:
                 now = self._exceeded_with(others, quota, pod.priority)
             if now != bound:
@@ -149,15 +153,18 @@ class LastingQuotaRefusal:
         # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
         return self._places.now() < self._pods
 
-    def _exceeded(self, quota: Quota, *, own_is_kept: bool) -> Bound | None:
-        """The bound that would be exceeded first."""
-        if self._first_exceeded is None:
-            self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
-        return self._first_exceeded(own_is_kept)
+    def _bounds_of(self, quota: Quota) -> FirstExceeded:
+        """Tells the bound that would be exceeded first, with nobody nominated."""
+        self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
+        return self._first_exceeded
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
         """The bound that would be exceeded first with what nominated pods take."""
-        tree, taken = self._usage.tree, with_others(quota, self._asked, priority, others)
+        tree, beside = self._usage.tree, others.beside(quota, priority)
+        if beside != self._others:
+            self._others, self._with_others = beside, with_amounts(self._asked, beside)
+        taken = self._with_others
+        assert taken is not None
         excess = tree.over_max(quota, taken.in_quota, taken.shared)
         return bound_of(excess or tree.over_guaranteed(taken.in_all))
 
