@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeAlias, final
 
 from harness.models.cluster import CORE_RESOURCES, UNLIMITED, ElasticQuota, leaves_of
 
+_CORE = frozenset(CORE_RESOURCES)
+
 Amounts = Mapping[str, int]
 """Resource -> amount; that a resource is named counts, even with 0."""
 
@@ -90,9 +92,10 @@ class Quota:
         Other resources than the core ones are looked at only if they are among the amounts.
         """
         used, most = self.used, self.max
-        for resource, bound in self._core:
-            if used.get(resource, 0) + amounts.get(resource, 0) > bound:
-                return resource
+        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # of what nobody names there is enough
+            for resource, bound in self._core:
+                if used.get(resource, 0) + amounts.get(resource, 0) > bound:
+                    return resource
         for resource, amount in amounts.items():
             if used.get(resource, 0) + amount > most.get(resource, UNLIMITED):
                 return resource
@@ -101,9 +104,10 @@ class Quota:
     def over_min(self, amounts: Amounts) -> str | None:
         """The same for `min`."""
         used, least = self.used, self.min
-        for resource in CORE_RESOURCES:
-            if used.get(resource, 0) + amounts.get(resource, 0) > least.get(resource, 0):
-                return resource
+        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
+            for resource in CORE_RESOURCES:
+                if used.get(resource, 0) + amounts.get(resource, 0) > least.get(resource, 0):
+                    return resource
         for resource, amount in amounts.items():
             if used.get(resource, 0) + amount > least.get(resource, 0):
                 return resource

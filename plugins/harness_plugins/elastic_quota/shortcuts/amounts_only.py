@@ -56,7 +56,8 @@ def by_amounts(
     short = Shortfall(excesses) if excesses else None
     if short is not None:
         for other in potential:
-            short.change(*usage.of(other), -1)
+            leaf, amounts = other.quota or usage.of(other)
+            short.change(leaf, amounts, -1)
         if not short.is_covered():
             return OVER_QUOTA
     victims: list[PodInfo] = []
