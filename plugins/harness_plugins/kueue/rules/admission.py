@@ -199,12 +199,19 @@ class AdmissionCycle:
         return None
 
     def _reassign(self, entry: Entry, cycle: int) -> Assignment:
-        """Look for other targets as if the victims of this cycle were gone already, those of all trees.
+        """Look for other targets as if the victims of this cycle were gone already.
 
-        What fits then has to wait until they are.
+        Those of other trees hold none of its quota, but they may give up places. What fits then has to wait
+        until all are gone.
         """
         workload, first = entry.workload, entry.assignment
-        victims = list(chain(*self._victims.values()))
+        root = workload.cluster_queue.root
+        victims = [
+            victim
+            for tree, those in self._victims.items()
+            for victim in those
+            if tree == root or victim.placed
+        ]
 
         def reassign() -> Assignment:
             for victim in victims:
