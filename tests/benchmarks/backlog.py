@@ -6,7 +6,6 @@ import math
 import random
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from harness.cluster.load import cluster_from
@@ -37,18 +36,17 @@ class _Clock(NullRecorder):
 
     def record(self, fact: Fact) -> None:
         """See `harness.engine.events.Recorder`."""
-        self.facts += self.ends >= _SKIPPED
+        self.facts += _SKIPPED <= self.ends < _SKIPPED + _FINISHED
         if fact.action == FINISH:
             self.ends += 1
             if self.ends == _SKIPPED:
                 self.began = time.process_time()
             elif self.ends == _SKIPPED + _FINISHED:
                 self.over = time.process_time()
-                raise _EnoughError
 
-
-class _EnoughError(BaseException):
-    """As many jobs have ended as are counted; no `Exception`, which would be taken for the policy's."""
+    def has_enough(self) -> bool:
+        """Whether as many jobs have ended as are counted."""
+        return self.ends >= _SKIPPED + _FINISHED
 
 
 def arrivals(waiting: int, queues: int) -> list[list[Arrival]]:
@@ -113,9 +111,9 @@ def cost(policy: str, waiting: int, *, queues: int = 4, levels: int = 2, per_eve
     """CPU-microseconds for each finished job, or for each thing that happened, with so many waiting."""
     spec = load().policy(policy)
     cluster, clock = world(policy, queues, levels), _Clock()
-    engine = Engine(arrivals(waiting, queues), cluster, clock)
+    engine = Engine(arrivals(waiting, queues), cluster, clock, enough=clock.has_enough)
     made = spec.factory(cluster, engine.view, resolve(spec.options, {}, owner=policy))
-    with suppress(_EnoughError), seldom_collected:  # as replays do it
+    with seldom_collected:  # as replays do it
         engine.run(made)
     return 1e6 * (clock.over - clock.began) / (clock.facts if per_event else _FINISHED)
 
