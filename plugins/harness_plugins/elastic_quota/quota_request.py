@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, final
 
@@ -64,17 +64,13 @@ class Others:
 
     Args:
         pods: the priority of each, its quota, and what it takes of that.
-        apart: the pods of the attempt that are not among them.
         cache: what they count for stays the same as long as no node changes: no quota uses less or more then.
     """
 
-    __slots__ = ("_apart", "_at", "_cache", "_pods", "_taken")
+    __slots__ = ("_at", "_cache", "_pods", "_taken")
 
-    def __init__(
-        self, pods: Sequence[tuple[int, Quota, Amounts]], apart: Collection[PodInfo], cache: Cache
-    ) -> None:
+    def __init__(self, pods: Mapping[PodInfo, tuple[int, Quota, Amounts]], cache: Cache) -> None:
         self._pods = pods
-        self._apart = apart
         self._cache = cache
         self._at = cache.version
         self._taken: dict[tuple[Quota, int], Taken] = {}
@@ -85,7 +81,7 @@ class Others:
         A nominated pod that is one of them counts once.
         """
         taken = self.beside(quota, pod.priority)
-        if not pod.nominated or pod in self._apart or pod.nominated not in self._cache.by_name:
+        if not pod.nominated or pod not in self._pods:
             return with_amounts(own, taken)
         in_quota, in_all, shared = taken
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
@@ -104,7 +100,7 @@ class Others:
         in_quota: dict[str, int] = {}
         in_all: dict[str, int] = {}
         shared: dict[Quota, dict[str, int]] = {}
-        for priority, theirs, amounts in self._pods:
+        for priority, theirs, amounts in self._pods.values():
             if theirs is quota:
                 if priority >= at_least:
                     add(in_quota, amounts)
@@ -143,20 +139,21 @@ class Nominated:
         if not cache.expecting:
             return None
         if len(mates) > 1 and any(mate.nominated for mate in mates):
-            return self._but_for(frozenset(mates))
+            return self._but_for(mates)
         if self._at != cache.version:  # which any change of a nomination changes
-            self._all, self._at = self._but_for(frozenset()), cache.version
+            self._all, self._at = self._but_for(()), cache.version
         return self._all
 
-    def _but_for(self, apart: frozenset[PodInfo]) -> Others | None:
-        others = []
+    def _but_for(self, mates: Sequence[PodInfo]) -> Others | None:
+        apart = frozenset(mates)
+        others: dict[PodInfo, tuple[int, Quota, Amounts]] = {}
         for node in self._cache.expecting:
             for other in node.nominated:
                 if other not in apart:
                     quota, amounts = self._usage.of(other)
                     if quota is not None:
-                        others.append((other.priority, quota, amounts))
-        return Others(others, apart, self._cache) if others else None
+                        others[other] = other.priority, quota, amounts
+        return Others(others, self._cache) if others else None
 
 
 def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> QuotaRequest:

@@ -94,8 +94,10 @@ def test_resources_of_a_nominated_pod_come_first_as_they_do_beside_others() -> N
     assert quota is not None
     waiting = PodInfo("new", pod.template, 0, preempts=True)
     cache.nominate(waiting, "n0")
-    other, own = {"disk": 1, "cpu": 2, "gpu": 3}, {"cpu": 1, "memory": 4}
-    among = Others([(0, quota, other), (0, quota, own)], frozenset(), cache).with_pod(waiting, quota, own)
-    beside = Others([(0, quota, other)], {waiting}, cache).with_pod(waiting, quota, own)
+    other = PodInfo("other", pod.template, 0, preempts=True)
+    theirs, own = {"disk": 1, "cpu": 2, "gpu": 3}, {"cpu": 1, "memory": 4}
+    apart = {other: (0, quota, theirs)}
+    beside = Others(apart, cache).with_pod(waiting, quota, own)
+    among = Others({**apart, waiting: (0, quota, own)}, cache).with_pod(waiting, quota, own)
     assert list(beside.in_quota.items()) == [("cpu", 3), ("memory", 4), ("disk", 1), ("gpu", 3)]
     assert [list(each.items()) for each in among[:2]] == [list(each.items()) for each in beside[:2]]
