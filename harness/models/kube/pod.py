@@ -158,6 +158,7 @@ class PodInfo:
         gang: the gang that it is placed with; None where it is placed by itself.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
+        reported: by which plugins together it has been rejected while it waits, as far as that was recorded.
     """
 
     __slots__ = (
@@ -178,6 +179,7 @@ class PodInfo:
         "priority",
         "quota",
         "rejected_by",
+        "reported",
         "start",
         "template",
         "terminating",
@@ -215,11 +217,23 @@ class PodInfo:
         self.backoff = 0
         self.place = 0
         self.rejected_by: frozenset[str] = frozenset()
+        self.reported: tuple[frozenset[str], ...] = ()
 
     @property
     def key(self) -> str:
         """Its namespace and name, as Kubernetes writes them."""
         return f"{self.template.namespace}/{self.name}"
+
+    def is_news(self, rejected_by: frozenset[str]) -> bool:
+        """Whether it is not recorded yet that these plugins reject it; it is from now on.
+
+        Not whenever that changes: where it goes to and fro, each pod of a long queue would be recorded anew
+        with everything that happens.
+        """
+        if rejected_by in self.reported:
+            return False
+        self.reported += (rejected_by,)
+        return True
 
     @property
     def expects_room(self) -> bool:

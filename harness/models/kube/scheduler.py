@@ -238,6 +238,8 @@ class Scheduler:
     def _refuse_alike(self, why: Callable[[PodInfo], Refusal | None]) -> Iterator[Refuse]:
         alike = self.queue.failed_alike
         for pod in alike:
+            if pod.gang is None and not pod.is_news(pod.rejected_by):
+                continue
             refusal, said = why(pod), (pod.job, pod.rejected_by)
             if refusal is not None and said != self._refused:
                 self._refused = said
@@ -326,7 +328,7 @@ class Scheduler:
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
         """A pod waits; why is recorded when it is new."""
-        peers, is_new = pod.peers, pod.rejected_by != rejecting
+        peers = pod.peers
         if not pod.nominated:
             peers.rejected_by, peers.refusal, peers.lasting = rejecting, why, None
             if not self.scheduling.moves_on(why.diagnosis.nodes):
@@ -334,7 +336,7 @@ class Scheduler:
                 if why.diagnosis.by_nodes_alone:
                     peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
         self.queue.add_unschedulable(pod, rejecting)
-        if is_new:
+        if pod.is_news(rejecting):
             self._refused = pod.job, rejecting
             yield refuse(pod, why)
 
@@ -348,6 +350,7 @@ class Scheduler:
         before, name = pod.nominated, chosen.node.name
         self.cache.nominate(pod, name)
         self.queue.add_unschedulable(pod, rejecting)
+        pod.is_news(rejecting)  # no longer: what is done about it is recorded
         for other in cleared:
             yield from self.withdraw(other)
         assert pod.job is not None

@@ -62,7 +62,7 @@ class QuotaScheduler:
         self.cache = kube.cache
         self.templates = kube.templates
         self.scheduling = kube.scheduling
-        self.said: dict[Gang, tuple[str, str]] = {}
+        self.said: dict[Gang, set[tuple[str, str]]] = {}
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
@@ -300,7 +300,7 @@ class QuotaScheduler:
             yield from self._preempt(leader, outcome, rejecting)
             return
         gang = leader.gang
-        is_new = leader.rejected_by != rejecting if gang is None else self._is_new(gang, outcome)
+        is_new = leader.is_news(rejecting) if gang is None else self._is_new(gang, outcome)
         if is_new:
             outcome = outcome.with_figures()
         nominated = [pod for pod in pods if pod.nominated]
@@ -329,10 +329,12 @@ class QuotaScheduler:
         return lasting if lasting.asks_all else None
 
     def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:
-        """Whether it was not said before why a gang is refused; it has been now."""
-        before, said = self.said.get(gang), refusal.said
-        self.said[gang] = said
-        return before != said
+        """Whether it is not recorded yet why a gang is refused; it is from now on, see `PodInfo.is_news`."""
+        known = self.said.setdefault(gang, set())
+        if refusal.said in known:
+            return False
+        known.add(refusal.said)
+        return True
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
         """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""
@@ -351,6 +353,8 @@ class QuotaScheduler:
             pod.keeps = planned.search.keeps(pod)
             self.cache.keeps_otherwise(pod)
         self._kube.queue.add_unschedulable(leader, rejecting)
+        if leader.gang is None:
+            leader.is_news(rejecting)  # no longer: what is done about it is recorded
         for other in cleared:
             yield from self._withdraw(other)
         details: dict[PodInfo, Mapping[str, Any]] = {}

@@ -97,3 +97,23 @@ def test_what_is_short_only_with_nominated_pods_in_place_is_a_reason_too() -> No
         "waits",
         {"Insufficient cpu": {"count": 1}, "Insufficient memory": {"count": 1}},
     )
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_reason_that_comes_back_is_not_recorded_again(others: int) -> None:
+    """Cpu, a pod that keeps its node from others of its app, and cpu again while another pod is there."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOSTNAME}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    jobs = [job("full", {"cpu": 3}, runs=9, priority=9)]
+    waiting = [f"w{number}" for number in range(1 + others)]
+    jobs += [job(name, {"cpu": 2}, at=1, labels={"app": "x"}) for name in waiting]
+    jobs.append(job("alone", {"cpu": 1}, at=9, runs=9999, priority=9, affinity=apart))
+    # What other pods reject is only tried again by the timer while these stay.
+    jobs += [job(f"full-{at}", {"cpu": 3}, at=at, runs=700, priority=9) for at in (12, 812, 1612)]
+    world = World([node("n1", cpu=4)], *jobs, until=2600)
+    existing = "node(s) didn't satisfy existing pods anti-affinity rules"
+    said = [(time, name, list(detail["nodes"])) for time, name, detail in world.refused if detail]
+    assert said == [
+        *((1, name, ["Insufficient cpu"]) for name in waiting),
+        *((9, name, [existing]) for name in waiting),
+    ]

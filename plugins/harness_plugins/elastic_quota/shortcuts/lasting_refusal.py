@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
 from harness.models.kube.gangs import Gang
@@ -38,7 +38,7 @@ class LastingQuotaRefusal:
         nominated: who is nominated to nodes.
         scheduling: what pods find on nodes.
         places: how many of them nodes have room for.
-        said: what was last said of each gang.
+        said: what was said of each gang.
 
     Attributes:
         spared: the last pod that was spared an attempt, because it would have failed like this; None where
@@ -53,7 +53,7 @@ class LastingQuotaRefusal:
         nominated: Nominated,
         scheduling: Scheduling,
         places: Places,
-        said: Mapping[Gang, tuple[str, str]],
+        said: Mapping[Gang, Collection[tuple[str, str]]],
     ) -> None:
         self.spared: PodInfo | None = None
         self._refusal = refusal
@@ -121,7 +121,7 @@ class LastingQuotaRefusal:
         if gang is not None:
             if gang.missing != self._pods:  # they are to be all that wait of it
                 return False
-            if self._said.get(gang) != self._words or not gang.waits:
+            if self._words not in self._said.get(gang, ()) or not gang.waits:
                 return False
         self.spared = pod
         return True
