@@ -8,8 +8,9 @@ at each pod.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
-been tried in it. Equal pods of it were rejected by the same plugins; when these change it is to be recorded
-of each. A pod whose equals or priority may change while it waits is never in a block.
+been tried in it. Equal pods of it were rejected by the same plugins, and the same was recorded of them: what
+was not is to be recorded of each, and else nothing is done with any of them. A pod whose equals or priority
+may change while it waits is never in a block.
 """
 
 from __future__ import annotations
@@ -52,16 +53,23 @@ class EqualPods:
 
     Attributes:
         pods: the pods, the first one last: pods are taken and put back at the front of long lines, where
-            nothing else is to be moved then.
+            nothing else is to be moved then. Which plugins rejected them is up to date in those outside only.
         rejected_by: the plugins that rejected them before this pass.
+        reported: by which plugins together they were rejected, as far as that was recorded of all of them.
         verdict: those that rejected them in this pass, so far as they failed in it; None before the first.
     """
 
-    __slots__ = ("pods", "rejected_by", "verdict")
+    __slots__ = ("pods", "rejected_by", "reported", "verdict")
 
-    def __init__(self, pods: list[PodInfo], rejected_by: frozenset[str]) -> None:
+    def __init__(
+        self,
+        pods: list[PodInfo],
+        rejected_by: frozenset[str],
+        reported: frozenset[frozenset[str]] = frozenset(),
+    ) -> None:
         self.pods = pods
         self.rejected_by = rejected_by
+        self.reported = reported
         self.verdict: frozenset[str] | None = None
 
     def behind(self, place: int) -> int:
@@ -75,16 +83,26 @@ class EqualPods:
         """Have the pods fail that come after a place and before another one, by other plugins than before.
 
         Returns:
-            Those pods, the first one first.
+            Those of which that is to be recorded, the first one first.
         """
-        pods = self.pods
-        failed = pods[self.behind(place - 1) : self.behind(reached)]
-        if failed:
-            failed.reverse()
-            for pod in failed:
-                pod.rejected_by = rejected_by
-            self.verdict = rejected_by
-        return failed
+        first, last = self.behind(place - 1), self.behind(reached)
+        if first >= last:
+            return []
+        self.verdict = rejected_by
+        if rejected_by in self.reported:
+            return []
+        failed = self.pods[first:last]
+        failed.reverse()
+        for pod in failed:
+            pod.rejected_by = rejected_by
+        return [pod for pod in failed if pod.is_news(rejected_by)]
+
+    def over(self) -> None:
+        """The pass is over, and all of its pods have failed in it."""
+        assert self.verdict is not None, "pods have failed for no reason"
+        self.rejected_by, self.verdict = self.verdict, None
+        if self.pods[0].gang is None:
+            self.reported |= {self.rejected_by}
 
     def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
         """Whether the next pod needs no attempt to fail as its equals last did."""
@@ -189,6 +207,7 @@ class Block:
             self.taken = None
             return None
         pod = self.taken = chosen.pods.pop(index)
+        pod.rejected_by = chosen.rejected_by
         return pod
 
     def put_back(self, pod: PodInfo) -> bool:
@@ -224,20 +243,20 @@ class Block:
                     else:
                         rest = pods[:at]
                         del pods[:at]
-                    left[peers] = EqualPods(rest, group.rejected_by)
+                    left[peers] = EqualPods(rest, group.rejected_by, group.reported)
             if group.pods:
-                assert group.verdict is not None, "pods have failed for no reason"
-                group.rejected_by, group.verdict = group.verdict, None
+                group.over()
                 failed[peers] = group
         self.groups, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
         return Block(self.priority, failed)
 
     def remove(self, pod: PodInfo) -> bool:
-        """Remove a pod; answers whether it was there."""
+        """Remove a pod, before a pass; answers whether it was there."""
         group = self.groups.get(pod.peers)
         if group is None or pod not in group.pods:
             return False
         group.pods.remove(pod)
+        pod.rejected_by = group.rejected_by
         if not group.pods:
             del self.groups[pod.peers]
         return True
@@ -245,13 +264,16 @@ class Block:
     def join(self, later: Block) -> Block | None:
         """One block of this one and the one that comes next, which uses both up.
 
-        None if equal pods of the two were rejected by different plugins; after the next attempt they may not.
+        None if equal pods of the two were rejected by different plugins, or not the same was recorded of
+        them; after the next attempt that may be so.
         """
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
             return self if mine else later
-        if any(mine[peers].rejected_by != theirs[peers].rejected_by for peers in mine.keys() & theirs.keys()):
-            return None
+        for peers in mine.keys() & theirs.keys():
+            one, other = mine[peers], theirs[peers]
+            if one.rejected_by != other.rejected_by or one.reported != other.reported:
+                return None
         gap = min(group.pods[-1].place for group in theirs.values()) - 1
         overlap = max(group.pods[0].place for group in mine.values()) - gap
         kept, moved = (self, later) if len(self) > len(later) else (later, self)
@@ -287,7 +309,8 @@ def _block_of(waiting: Waiting) -> Block | None:
         return waiting
     if waiting.failures < OFTEN or waiting.peers.loose or not _waits_as_its_equals(waiting):
         return None
-    return Block(waiting.priority, {waiting.peers: EqualPods([waiting], waiting.rejected_by)})
+    pods = EqualPods([waiting], waiting.rejected_by, frozenset(waiting.reported))
+    return Block(waiting.priority, {waiting.peers: pods})
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:

@@ -228,8 +228,10 @@ class PodInfo:
         """Whether it is not recorded yet that these plugins reject it; it is from now on.
 
         Not whenever that changes: where it goes to and fro, each pod of a long queue would be recorded anew
-        with everything that happens.
+        with everything that happens. For a gang that is whoever places it to say.
         """
+        if self.gang is not None:
+            return True
         if rejected_by in self.reported:
             return False
         self.reported += (rejected_by,)

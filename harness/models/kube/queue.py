@@ -34,8 +34,8 @@ class SchedulingQueue:
     Attributes:
         now: the instant that is being played.
         attempts: how many pods were tried.
-        failed_alike: pods that failed for the first time, or by other plugins than before, at once because an
-            equal one had failed; the scheduler takes them out.
+        failed_alike: pods that failed at once because an equal one had, by plugins that had not rejected them
+            together while they wait; the scheduler takes them out.
     """
 
     def __init__(self, hints: Hints) -> None:
@@ -167,7 +167,7 @@ class SchedulingQueue:
                 or not _fails_again(pod, peers, version)
             ):
                 return pod
-            if pod.rejected_by != peers.rejected_by:
+            if pod.rejected_by != peers.rejected_by and pod.is_news(peers.rejected_by):
                 self.failed_alike.append(pod)
             self.add_unschedulable(pod, peers.rejected_by)
         return None

@@ -238,8 +238,6 @@ class Scheduler:
     def _refuse_alike(self, why: Callable[[PodInfo], Refusal | None]) -> Iterator[Refuse]:
         alike = self.queue.failed_alike
         for pod in alike:
-            if pod.gang is None and not pod.is_news(pod.rejected_by):
-                continue
             refusal, said = why(pod), (pod.job, pod.rejected_by)
             if refusal is not None and said != self._refused:
                 self._refused = said
