@@ -287,6 +287,7 @@ class Scheduler:
             for pod in gang.unplaced:  # none of them is tried before something else is gone
                 self.queue.discard(pod)
                 self.queue.add_unschedulable(pod, _BY_ITS_GANG)
+                pod.is_news(_BY_ITS_GANG)  # no longer, also where that is said of the first one only
             if is_first:
                 why = gang.of_its_pods(placed, f"had a place for {TIMEOUT // MINUTE} minutes and gave it up")
                 yield refuse(pods[0], GangRefusal(why))
@@ -301,6 +302,7 @@ class Scheduler:
         self.cache.remove_pod(victim)
         self.queue.pod_deleted(victim, was_bound=True)
         self.queue.add_unschedulable(victim, _BY_ITS_GANG)
+        victim.is_news(_BY_ITS_GANG)  # no longer
         return refuse(
             victim, GangRefusal("it waited for its gang, and its place went to a more important pod")
         )
