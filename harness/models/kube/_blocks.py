@@ -93,16 +93,20 @@ class EqualPods:
             return []
         failed = self.pods[first:last]
         failed.reverse()
+        news = []
         for pod in failed:
+            pod.rejected_by = self.rejected_by
+            if pod.is_news(rejected_by):
+                news.append(pod)
             pod.rejected_by = rejected_by
-        return [pod for pod in failed if pod.is_news(rejected_by)]
+        return news
 
     def over(self) -> None:
         """The pass is over, and all of its pods have failed in it."""
         assert self.verdict is not None, "pods have failed for no reason"
-        self.rejected_by, self.verdict = self.verdict, None
         if self.pods[0].gang is None:
-            self.reported |= {self.rejected_by}
+            self.reported |= {self.verdict}  # which is recorded of each by now
+        self.rejected_by, self.verdict = self.verdict, None
 
     def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
         """Whether the next pod needs no attempt to fail as its equals last did."""
@@ -314,7 +318,12 @@ def _block_of(waiting: Waiting) -> Block | None:
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
-    """Whether nothing but what helps its equals helps a pod: it has no node of its own in view."""
+    """Whether nothing but what helps its equals helps a pod, and nothing is left to be recorded of it.
+
+    It has no node of its own in view, then.
+    """
+    if pod.gang is None and pod.rejected_by not in pod.reported:
+        return False
     return not pod.expects_room and _waits_for_room(pod.rejected_by)
 
 

@@ -33,10 +33,13 @@ class Shape:
         missing: resources that it asks for and no node has.
         scored_cpu, scored_memory: requests with defaults, for NodeResourcesFit's score.
         ports: ports that it takes of a node.
+        asks_for_several: whether a node can lack more than one thing for it, beside places for pods.
         balanced: whether NodeResourcesBalancedAllocation scores it: it requests cpu or memory.
     """
 
-    __slots__ = ("balanced", "missing", "ports", "requests", "scored_cpu", "scored_memory", "spec")
+    __slots__ = (
+        "asks_for_several", "balanced", "missing", "ports", "requests", "scored_cpu", "scored_memory", "spec"
+    )  # fmt: skip
 
     def __init__(self, spec: PodSpec, resources: Mapping[str, int]) -> None:
         self.spec = spec
@@ -48,6 +51,7 @@ class Shape:
         self.scored_cpu = spec.scored_cpu
         self.scored_memory = spec.scored_memory
         self.ports: tuple[HostPort, ...] = spec.host_ports
+        self.asks_for_several = len(self.requests) + len(self.missing) > 1 or bool(self.ports)
         self.balanced = any(spec.requests.get(name) for name in ("cpu", "memory"))
 
 
@@ -225,11 +229,14 @@ class PodInfo:
         return f"{self.template.namespace}/{self.name}"
 
     def is_news(self, rejected_by: frozenset[str]) -> bool:
-        """Whether it is not recorded yet that these plugins reject it; it is from now on.
+        """Whether it is to be recorded that these plugins reject it.
 
-        Not whenever that changes: where it goes to and fro, each pod of a long queue would be recorded anew
-        with everything that happens. For a gang that is whoever places it to say.
+        Each set of plugins once while it waits: where that goes to and fro, each pod of a long queue would be
+        recorded anew with everything that happens. While room is made for it, only what changes is news. For
+        a gang that is whoever places it to say.
         """
+        if (self.nominated or self.gang is not None) and rejected_by == self.rejected_by:
+            return False
         if self.gang is not None:
             return True
         if rejected_by in self.reported:

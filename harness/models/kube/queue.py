@@ -167,7 +167,7 @@ class SchedulingQueue:
                 or not _fails_again(pod, peers, version)
             ):
                 return pod
-            if pod.rejected_by != peers.rejected_by and pod.is_news(peers.rejected_by):
+            if pod.is_news(peers.rejected_by):
                 self.failed_alike.append(pod)
             self.add_unschedulable(pod, peers.rejected_by)
         return None

@@ -63,11 +63,15 @@ class NobodyLower:
         """See `harness.models.kube.pod.LastingRefusal`.
 
         Room that is kept for nominated pods only makes fewer nodes fit, and for the same reason, unless they
-        have affinities.
+        have affinities, or nodes lack something else for it with them in place.
         """
         cache = self._cache
-        if cache.expecting and (cache.repelling or cache.attracting):
-            return False
+        if cache.expecting:
+            if cache.repelling or cache.attracting or pod.template.shape.asks_for_several:
+                return False
+            for node in cache.expecting:
+                if node.slots <= len(node.nominated):
+                    return False
         return not cache.has_lower(pod.priority) and self._refusal.holds(pod)
 
 

@@ -287,7 +287,6 @@ class Scheduler:
             for pod in gang.unplaced:  # none of them is tried before something else is gone
                 self.queue.discard(pod)
                 self.queue.add_unschedulable(pod, _BY_ITS_GANG)
-                pod.is_news(_BY_ITS_GANG)  # no longer, also where that is said of the first one only
             if is_first:
                 why = gang.of_its_pods(placed, f"had a place for {TIMEOUT // MINUTE} minutes and gave it up")
                 yield refuse(pods[0], GangRefusal(why))
@@ -302,7 +301,6 @@ class Scheduler:
         self.cache.remove_pod(victim)
         self.queue.pod_deleted(victim, was_bound=True)
         self.queue.add_unschedulable(victim, _BY_ITS_GANG)
-        victim.is_news(_BY_ITS_GANG)  # no longer
         return refuse(
             victim, GangRefusal("it waited for its gang, and its place went to a more important pod")
         )
@@ -328,7 +326,7 @@ class Scheduler:
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
         """A pod waits; why is recorded when it is new."""
-        peers = pod.peers
+        peers, is_new = pod.peers, pod.is_news(rejecting)
         if not pod.nominated:
             peers.rejected_by, peers.refusal, peers.lasting = rejecting, why, None
             if not self.scheduling.moves_on(why.diagnosis.nodes):
@@ -336,7 +334,7 @@ class Scheduler:
                 if why.diagnosis.by_nodes_alone:
                     peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
         self.queue.add_unschedulable(pod, rejecting)
-        if pod.is_news(rejecting):
+        if is_new:
             self._refused = pod.job, rejecting
             yield refuse(pod, why)
 
@@ -350,7 +348,6 @@ class Scheduler:
         before, name = pod.nominated, chosen.node.name
         self.cache.nominate(pod, name)
         self.queue.add_unschedulable(pod, rejecting)
-        pod.is_news(rejecting)  # no longer: what is done about it is recorded
         for other in cleared:
             yield from self.withdraw(other)
         assert pod.job is not None

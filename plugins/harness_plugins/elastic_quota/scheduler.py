@@ -353,7 +353,6 @@ class QuotaScheduler:
             pod.keeps = planned.search.keeps(pod)
             self.cache.keeps_otherwise(pod)
         self._kube.queue.add_unschedulable(leader, rejecting)
-        leader.is_news(rejecting)  # no longer: what is done about it is recorded
         for other in cleared:
             yield from self._withdraw(other)
         details: dict[PodInfo, Mapping[str, Any]] = {}

@@ -26,3 +26,16 @@ def test_a_reason_that_comes_back_is_not_recorded_again(pods: int, others: int) 
             (1, True),
             (10, False),
         ]
+
+
+def test_what_a_pod_preempted_for_is_a_reason_when_it_comes_back() -> None:
+    """Its quota was full, a pod had to go, and another took the place; that it is full again is said."""
+    jobs = Jobs().add("victim", "q", 2, grace=10, seconds=5000)
+    jobs.add("p", "q", 2, at=1, priority=5, seconds=10)
+    jobs.add("high", "q", 2, at=2, priority=9, seconds=40)
+    jobs.add("other", "o", 10, at=3, seconds=60)
+    jobs.add("last", "q", 2, at=104, priority=9, seconds=5000)
+    quotas = tree(99, leaf("q", 0, 2), leaf("o", 99, 99))
+    refused = Happened(cluster(node("n1", 10), quotas), jobs, until=4000).decisions.of("refuse")
+    said = [(row.time // SECOND, (row.detail or {}).get("message", "")) for row in refused if row.job == "p"]
+    assert said == [(11, ""), (71, "quota q would use more cpu than its max")]

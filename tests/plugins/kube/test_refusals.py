@@ -117,3 +117,32 @@ def test_a_reason_that_comes_back_is_not_recorded_again(others: int) -> None:
         *((1, name, ["Insufficient cpu"]) for name in waiting),
         *((9, name, [existing]) for name in waiting),
     ]
+
+
+def test_a_pod_whose_room_another_takes_is_refused_then() -> None:
+    """While its victim leaves it is not; what was done for it is in the record."""
+    world = World(
+        [node("n1", cpu=4)],
+        job("victim", {"cpu": 4}, grace=60),
+        job("p", {"cpu": 4}, at=1, priority=5),
+        job("high", {"cpu": 4}, at=2, priority=9, runs=900),
+        until=800,
+    )
+    assert [time for time, name, _ in world.refused if name == "p"] == [61]
+
+
+def test_what_is_nominated_since_an_equal_pod_failed_counts() -> None:
+    """Memory is promised to a preemptor when the second one comes, and was not when the first one did."""
+    world = World(
+        [node("n1", cpu=4, memory="8Gi")],
+        job("victim", {"cpu": 4}, grace=30),
+        job("short", {"cpu": 0}, runs=3),
+        job("first", {"cpu": 2, "memory": "1Gi"}, at=1),
+        job("preemptor", {"cpu": 1, "memory": "8Gi"}, at=2, priority=9),
+        job("second", {"cpu": 2, "memory": "1Gi"}, at=3),
+        until=20,
+    )
+    assert [(name, list(detail["nodes"])) for _, name, detail in world.refused if detail] == [
+        ("first", ["Insufficient cpu"]),
+        ("second", ["Insufficient cpu", "Insufficient memory"]),
+    ]

@@ -182,8 +182,7 @@ class Scheduling:
         What has no room anyhow is not asked where these could add no reason.
         """
         rejected: dict[int, Status] = {}
-        shape = pod.template.shape
-        several = len(shape.requests) + len(shape.missing) > 1 or bool(shape.ports)
+        several = pod.template.shape.asks_for_several
         for node in self.cache.expecting:
             position = node.position
             may_add = several or node.slots <= len(node.nominated)
