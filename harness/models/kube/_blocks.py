@@ -95,8 +95,8 @@ class EqualPods:
         failed.reverse()
         news = []
         for pod in failed:
-            pod.rejected_by = self.rejected_by
-            if pod.is_news(rejected_by):
+            pod.rejected_by = self.rejected_by  # up to now, see `pods`
+            if pod.note_rejection(rejected_by):
                 news.append(pod)
             pod.rejected_by = rejected_by
         return news
@@ -320,7 +320,7 @@ def _block_of(waiting: Waiting) -> Block | None:
 def _waits_as_its_equals(pod: PodInfo) -> bool:
     """Whether nothing but what helps its equals helps a pod, and nothing is left to be recorded of it.
 
-    It has no node of its own in view, then.
+    One that has a node of its own in view waits for more.
     """
     if pod.gang is None and pod.rejected_by not in pod.reported:
         return False

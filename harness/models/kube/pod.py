@@ -228,17 +228,17 @@ class PodInfo:
         """Its namespace and name, as Kubernetes writes them."""
         return f"{self.template.namespace}/{self.name}"
 
-    def is_news(self, rejected_by: frozenset[str]) -> bool:
-        """Whether it is to be recorded that these plugins reject it.
+    def note_rejection(self, rejected_by: frozenset[str]) -> bool:
+        """Note that these plugins reject it; answers whether that is to be recorded.
 
         Each set of plugins once while it waits: where that goes to and fro, each pod of a long queue would be
-        recorded anew with everything that happens. While room is made for it, only what changes is news. For
-        a gang that is whoever places it to say.
+        recorded anew with everything that happens. While room is made for it, only what changes. For a gang
+        that is whoever places it to say, whenever it changes.
         """
-        if (self.nominated or self.gang is not None) and rejected_by == self.rejected_by:
-            return False
         if self.gang is not None:
-            return True
+            return rejected_by != self.rejected_by
+        if self.nominated and rejected_by == self.rejected_by:
+            return False
         if rejected_by in self.reported:
             return False
         self.reported += (rejected_by,)

@@ -167,7 +167,7 @@ class SchedulingQueue:
                 or not _fails_again(pod, peers, version)
             ):
                 return pod
-            if pod.is_news(peers.rejected_by):
+            if pod.note_rejection(peers.rejected_by):
                 self.failed_alike.append(pod)
             self.add_unschedulable(pod, peers.rejected_by)
         return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from harness.models.kube.cache import Cache
-from harness.models.kube.placement.scheduling import Diagnosis
+from harness.models.kube.placement.scheduling import Diagnosis, nominated_may_add
 from harness.models.kube.placement.shape_nodes import count
 from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Refuse
@@ -65,13 +65,12 @@ class NobodyLower:
         Room that is kept for nominated pods only makes fewer nodes fit, and for the same reason, unless they
         have affinities, or nodes lack something else for it with them in place.
         """
-        cache = self._cache
-        if cache.expecting:
-            if cache.repelling or cache.attracting or pod.template.shape.asks_for_several:
+        cache, shape = self._cache, pod.template.shape
+        if cache.expecting and (cache.repelling or cache.attracting):
+            return False
+        for node in cache.expecting:
+            if nominated_may_add(shape, node):
                 return False
-            for node in cache.expecting:
-                if node.slots <= len(node.nominated):
-                    return False
         return not cache.has_lower(pod.priority) and self._refusal.holds(pod)
 
 

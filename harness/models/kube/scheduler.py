@@ -326,7 +326,7 @@ class Scheduler:
 
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
         """A pod waits; why is recorded when it is new."""
-        peers, is_new = pod.peers, pod.is_news(rejecting)
+        peers, is_new = pod.peers, pod.note_rejection(rejecting)
         if not pod.nominated:
             peers.rejected_by, peers.refusal, peers.lasting = rejecting, why, None
             if not self.scheduling.moves_on(why.diagnosis.nodes):

@@ -177,7 +177,7 @@ class AckClaim:
         for each in self._rules.may_go(node):
             if lent is None and each.priority >= pod.priority:
                 break  # as are all that are left
-            theirs, amounts = each.quota or quota_of(each)
+            theirs, amounts = quota_of(each)
             if lent is None:
                 if theirs is not quota:
                     continue

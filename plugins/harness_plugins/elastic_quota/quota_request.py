@@ -81,7 +81,7 @@ class Others:
         A nominated pod that is one of them counts once.
         """
         taken = self.beside(quota, pod.priority)
-        if not pod.nominated or pod not in self._pods:
+        if pod not in self._pods:
             return with_amounts(own, taken)
         in_quota, in_all, shared = taken
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)

@@ -226,7 +226,7 @@ class QuotaScheduler:
         if why.place is not None:
             why = why._replace(pod=gang.in_order()[why.place].name)
         gang.waits = True
-        return why if self._is_new(gang, why) else None
+        return why if self._note_refusal(gang, why) else None
 
     def _refusal_now(self, pod: PodInfo) -> QuotaRefusal:
         """What the attempt would have said that a pod, or a gang, was spared."""
@@ -300,7 +300,7 @@ class QuotaScheduler:
             yield from self._preempt(leader, outcome, rejecting)
             return
         gang = leader.gang
-        is_new = leader.is_news(rejecting) if gang is None else self._is_new(gang, outcome)
+        is_new = leader.note_rejection(rejecting) if gang is None else self._note_refusal(gang, outcome)
         if is_new:
             outcome = outcome.with_figures()
         nominated = [pod for pod in pods if pod.nominated]
@@ -328,8 +328,8 @@ class QuotaScheduler:
         )
         return lasting if lasting.asks_all else None
 
-    def _is_new(self, gang: Gang, refusal: QuotaRefusal) -> bool:
-        """Whether it is not recorded yet why a gang is refused; it is from now on, see `PodInfo.is_news`."""
+    def _note_refusal(self, gang: Gang, refusal: QuotaRefusal) -> bool:
+        """Note why a gang is refused; answers whether that is to be recorded, as `PodInfo.note_rejection`."""
         known = self.said.setdefault(gang, set())
         if refusal.said in known:
             return False

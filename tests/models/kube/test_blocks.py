@@ -74,7 +74,7 @@ class PlainQueue:
             self.attempts += 1
             if pod.nominated or pod.peers.failed_at != version:
                 return pod
-            if pod.is_news(pod.peers.rejected_by):
+            if pod.note_rejection(pod.peers.rejected_by):
                 self.failed_alike.append(pod)
             self.add_unschedulable(pod, pod.peers.rejected_by)
         return None
@@ -238,7 +238,7 @@ class Twins:
                 pod.nominated = "n1"
             elif not pod.nominated and chance < 0.95:
                 pod.peers.failed_at, pod.peers.rejected_by = self.version, rejected_by
-            pod.is_news(rejected_by)
+            pod.note_rejection(rejected_by)
             queue.add_unschedulable(pod, rejected_by)
             if chance > 0.9:
                 pod.nominated = ""

@@ -182,11 +182,10 @@ class Scheduling:
         What has no room anyhow is not asked where these could add no reason.
         """
         rejected: dict[int, Status] = {}
-        several = pod.template.shape.asks_for_several
+        shape = pod.template.shape
         for node in self.cache.expecting:
             position = node.position
-            may_add = several or node.slots <= len(node.nominated)
-            if nodes.fits(position) or (may_add and nodes.ruled_out(position) is None):
+            if nodes.fits(position) or (nominated_may_add(shape, node) and nodes.ruled_out(position) is None):
                 status = self._with_nominated(pod, node, NOTHING)
                 if status is not None:
                     rejected[position] = status
@@ -322,6 +321,11 @@ class Scheduling:
         if rules is None:
             rules = self._affinities[template] = AffinityRules(template, self.cache.labels_of)
         return rules
+
+
+def nominated_may_add(shape: Shape, node: NodeInfo) -> bool:
+    """Whether a node without room may lack more for a shape with the pods that are nominated to it."""
+    return shape.asks_for_several or node.slots <= len(node.nominated)
 
 
 def nominated_before(pod: PodInfo, node: NodeInfo) -> list[PodInfo]:

@@ -56,8 +56,7 @@ def by_amounts(
     short = Shortfall(excesses) if excesses else None
     if short is not None:
         for other in potential:
-            leaf, amounts = other.quota or usage.of(other)
-            short.change(leaf, amounts, -1)
+            short.change(*usage.of(other), -1)
         if not short.is_covered():
             return OVER_QUOTA
     victims: list[PodInfo] = []

@@ -16,7 +16,7 @@ from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, Taken, add, with_amounts
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.shortcuts.places import Places
 from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
@@ -71,8 +71,6 @@ class LastingQuotaRefusal:
         self._nominated = nominated
         self._bound = bound_of(refusal.failure.excess)
         self._first_exceeded: FirstExceeded | None = None  # until it is asked for
-        self._others: Taken | None = None  # what nominated pods counted for when that was asked last
-        self._with_others: Taken | None = None
         self._words = refusal.said
         self._scheduling = scheduling
         shape = template.shape
@@ -160,11 +158,7 @@ class LastingQuotaRefusal:
 
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
         """The bound that would be exceeded first with what nominated pods take."""
-        tree, beside = self._usage.tree, others.beside(quota, priority)
-        if beside != self._others:
-            self._others, self._with_others = beside, with_amounts(self._asked, beside)
-        taken = self._with_others
-        assert taken is not None
+        tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
         excess = tree.over_max(quota, taken.in_quota, taken.shared)
         return bound_of(excess or tree.over_guaranteed(taken.in_all))
 
