@@ -48,8 +48,14 @@ Examples:
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
-    help="Exit with 1 where it holds, such as 'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
+    help="Exit with 1 where it holds over the twins of --shake, such as "
+    "'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
+@click.option(
+    "--fail-on-values",
+    is_flag=True,
+    help="Judge --fail-on by point values instead of intervals over twins.",
+)
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
     help="Compare N twins of every run, whose jobs arrive up to 30 s earlier or later; those that are not "
@@ -69,6 +75,7 @@ def compare(
     layout: str,
     every: bool,
     conditions: tuple[str, ...],
+    fail_on_values: bool,
     shake_text: str | None,
     workers: int | None,
 ) -> None:
@@ -77,13 +84,20 @@ def compare(
     First which one to take, if that can be said, and the most important metrics; --all shows the others.
     One replay judges only waits, slowdown and lost work, and only where its queues are not congested; with
     --shake every change has a 95 % interval. ~ stands where neither better nor worse can be said.
+
+    With --shake, --fail-on fails where the whole 95 % interval is beyond the bound. It passes as undecided
+    where the bound lies within the interval.
     """
     from harness.comparison import Comparison  # not by way of `harness.api`, which knows how to replay
-    from harness.comparison.conditions import parse_condition
+    from harness.comparison.conditions import NEEDS_TWINS, parse_condition
     from harness.comparison.gate import checks_markdown, checks_text
-    from harness.errors import CheckError, HarnessError
+    from harness.errors import CheckError, HarnessError, OptionError
 
     parsed = [parse_condition(text) for text in conditions]
+    if fail_on_values and not parsed:
+        raise OptionError("--fail-on-values judges nothing without --fail-on", hint="add --fail-on CONDITION")
+    if parsed and shake_text is None and not fail_on_values:
+        raise OptionError(NEEDS_TWINS, hint="add --shake 5 or --fail-on-values")
     comparison = Comparison.of(runs, baseline=baseline)
     if shake_text is not None:
         from harness.cli.replays import shaken
@@ -98,11 +112,11 @@ def compare(
             quiet=False,
         )
     checks: list[Check] = []
-    undecided: HarnessError | None = None
+    refused: HarnessError | None = None
     try:
-        checks = comparison.check(*parsed)
+        checks = comparison.check(*parsed, values=fail_on_values)
     except HarnessError as error:
-        undecided = error
+        refused = error
     if layout == "json":
         document = comparison.to_json(*metrics, scope=scope)
         click.echo(json.dumps(document | {"checks": [check.to_json() for check in checks]}))
@@ -111,16 +125,18 @@ def compare(
         for sentence in comparison.absent(*metrics, scope=scope):
             click.echo(printable(f"warning: {sentence}"), err=True)
     else:
-        of_checks = checks_markdown if layout == "markdown" else checks_text
+        brief = not (every or metrics or scope != "all")
         if layout == "markdown":
-            table = comparison.markdown(*metrics, scope=scope)
+            table = comparison.markdown(*metrics, scope=scope, brief=brief)
+            told = checks_markdown
         else:
-            brief = not (every or metrics or scope != "all")
             table = coloured(comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief))
-        parts = [table, *([of_checks(comparison, checks)] if checks else [])]
-        click.echo("\n\n".join(parts))
-    if undecided is not None:
-        raise undecided
+            told = checks_text
+        parts = [table, *([told(comparison, checks, values=fail_on_values)] if checks else [])]
+        first = layout == "markdown" and brief  # a comment is cut at its end
+        click.echo("\n\n".join(reversed(parts) if first else parts))
+    if refused is not None:
+        raise refused
     held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]
     if held:
         raise CheckError("\n".join(["what must not be holds:", *held]))

@@ -21,7 +21,7 @@ from harness.comparison.one_replay import OneReplay, measurements_of
 from harness.comparison.pairs import Pairs
 from harness.comparison.shaken import Shaken
 from harness.comparison.table import html, markdown, text
-from harness.errors import RunError
+from harness.errors import OptionError, RunError
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL, hint_at, parse_scope
 from harness.options import did_you_mean
@@ -30,6 +30,7 @@ from harness.runs.run import Run, opened
 if TYPE_CHECKING:
     from harness.comparison.conditions import Check, Condition
     from harness.comparison.missing import Lack
+    from harness.statistics.significance import Interval
     from harness.trace.shake import Shake
 
 _COLUMNS = ("metric", "scope", "resource", "unit", "better")
@@ -234,17 +235,36 @@ class Comparison:
         schema = dict.fromkeys(_COLUMNS, pl.String) | dict.fromkeys(self.names, pl.Float64)
         return pl.DataFrame(rows, schema=schema, orient="row")
 
-    def check(self, *conditions: str | Condition) -> list[Check]:
+    def check(self, *conditions: str | Condition, values: bool = False) -> list[Check]:
         """Ask conditions such as `wait.first_start.p95{queue=prod} > +5%` of every run but the baseline.
 
+        Args:
+            conditions: what must not hold.
+            values: whether point values are judged. By default a condition is held against the 95 % interval
+                over twins: it holds where the whole interval does, and is undecided where a part does.
+
         Raises:
-            OptionError: a condition is not understood, or its bound does not fit the metric.
+            OptionError: a condition is not understood, or its bound does not fit the metric; or there are no
+                twins, and `values` is false.
             RunError: nothing like that was measured, or a run has no value.
         """
-        from harness.comparison.conditions import parse_condition
+        from harness.comparison.conditions import NEEDS_TWINS, parse_condition
 
         parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
-        return [check for condition in parsed for check in condition.checks(self)]
+        if parsed and self.shake is None and not values:
+            raise OptionError(
+                NEEDS_TWINS,
+                hint="harness.compare(runs, shake=5) makes twins; values=True judges point values",
+            )
+        return [check for condition in parsed for check in condition.checks(self, values=values)]
+
+    def difference(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's difference from the baseline, in the metric's unit; None without twins."""
+        return self._figures.difference(measured, place) if isinstance(self._figures, Shaken) else None
+
+    def level(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's mean over its twins; None without twins."""
+        return self._figures.level(measured, place) if isinstance(self._figures, Shaken) else None
 
     def table(
         self, *metrics: str, scope: str | None = "all", width: int | None = None, brief: bool = False
@@ -255,9 +275,9 @@ class Comparison:
         """
         return text(self, metrics, scope, width, brief=brief)
 
-    def markdown(self, *metrics: str, scope: str | None = "all") -> str:
+    def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:
         """The same table for a pull request."""
-        return markdown(self, metrics, scope)
+        return markdown(self, metrics, scope, brief=brief)
 
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
         """The comparison as plain values; a number that JSON does not have becomes null.

@@ -1,4 +1,8 @@
-"""What a comparison must not say: conditions such as `wait.first_start.p95{queue=prod} > +5%`, for CI."""
+"""What a comparison must not say: conditions such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
+
+Over twins a condition is held against the 95 % interval. It holds where the whole interval lies beyond the
+bound, and is undecided where the bound lies within the interval. Point values are judged only on request.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL
-from harness.comparison.figures import changed, name_of, shown
+from harness.comparison.figures import between, change_between, changed, name_of, shown
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
 from harness.options import did_you_mean, nearest, there_is
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
     from harness.comparison.changes import Row
     from harness.comparison.comparison import Comparison
     from harness.metrics.measurement import Measurement
+
+NEEDS_TWINS = "conditions need twins: one replay of each run does not tell a change from luck"
+"""Why conditions are refused without twins, unless point values are asked for."""
 
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(
@@ -46,7 +53,7 @@ class Check(NamedTuple):
         run: what the run is called.
         value: of that run.
         baseline: the baseline's value; None where the run is the only one.
-        holds: whether the condition holds, which it must not.
+        holds: whether the condition holds, which it must not; None where its twins do not decide it.
         text: what the value is, and how it came there, in a sentence.
     """
 
@@ -55,7 +62,7 @@ class Check(NamedTuple):
     run: str
     value: float
     baseline: float | None
-    holds: bool
+    holds: bool | None
     text: str
 
     def to_json(self) -> dict[str, Any]:
@@ -93,8 +100,12 @@ class Condition:
     sign: int
     bound: str
 
-    def checks(self, comparison: Comparison) -> Iterator[Check]:
+    def checks(self, comparison: Comparison, *, values: bool) -> Iterator[Check]:
         """Whether it holds, for each run but the baseline; of the baseline only if there is no other run.
+
+        Args:
+            comparison: the runs, over twins unless `values`.
+            values: whether point values are judged instead of intervals.
 
         Raises:
             RunError: nothing like that was measured, or a value is not there.
@@ -108,9 +119,9 @@ class Condition:
             )
         for row in self._rows(comparison):
             for place in range(0 if alone else 1, len(comparison.runs)):
-                yield self._checked(comparison, row, place)
+                yield self._checked(comparison, row, place, values=values)
 
-    def _checked(self, comparison: Comparison, row: Row, place: int) -> Check:
+    def _checked(self, comparison: Comparison, row: Row, place: int, *, values: bool) -> Check:
         value, base = row.values[place], row.values[0]
         if value is None or (self.sign and base is None):
             lacking = 0 if value is not None else place
@@ -123,14 +134,15 @@ class Condition:
                     "ask for a lower percentile, wait.never_started or jobs.unfinished, or replay for longer"
                 )
             raise RunError(f"condition {self.text!r} cannot be decided: {what}", hint=hint)
+        ends = None if values else self._ends(comparison, row, place)
         return Check(
             condition=self.text,
             measured=row.measured,
             run=comparison.names[place],
             value=value,
             baseline=base if place else None,
-            holds=self._holds(row, place),
-            text=self._said(comparison, row, place),
+            holds=self._holds(row, place) if ends is None else self._beyond(row, ends),
+            text=self._said(comparison, row, place, ends),
         )
 
     def _rows(self, comparison: Comparison) -> list[Row]:
@@ -161,8 +173,42 @@ class Condition:
             difference = value - base
             relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
-            difference = relative if relative is not None else difference and difference * float("inf")
+            difference = relative if relative is not None else _part_of(difference, 0.0)
         return _COMPARED[self.how](difference, self.sign * limit)
+
+    def _beyond(self, row: Row, ends: tuple[float, float]) -> bool | None:
+        """Whether all of an interval meets the condition, or none of it; None where a part does."""
+        limit = self._limit(row.measured.unit)
+        met = {_COMPARED[self.how](end, self.sign * limit if self.sign else limit) for end in ends}
+        return met.pop() if len(met) == 1 else None
+
+    def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
+        """The ends of the interval that the bound is held against.
+
+        That of the mean for a bound without a sign, else of the change: as a part of the baseline's value
+        for a bound in per cent, else in the metric's unit.
+        """
+        measured = row.measured
+        relative = self.sign and self.bound.endswith("%")
+        if not self.sign:
+            interval = comparison.level(measured, place)
+        elif relative:
+            interval = row.changes[place - 1].interval
+        else:
+            interval = comparison.difference(measured, place)
+        if interval is None:
+            raise RunError(
+                f"condition {self.text!r} cannot be decided: fewer than two twins have {name_of(measured)}",
+                hint="--shake 5 makes five twins; --fail-on-values judges point values",
+            )
+        low, high = interval.low, interval.high
+        if not relative:
+            return low, high
+        if interval.ratio:
+            return low - 1, high - 1
+        base = row.values[0]
+        assert base is not None
+        return _part_of(low, base), _part_of(high, base)
 
     def excess(self, unit: str, value: float, base: float) -> float:
         """How far a value is beyond where it holds, in the unit of the metric; at most 0 where it does.
@@ -182,8 +228,8 @@ class Condition:
         beyond = value - limit if self.how.startswith("<") else limit - value
         return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
 
-    def _said(self, comparison: Comparison, row: Row, place: int) -> str:
-        """What a run's value is, and how it came there."""
+    def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
+        """What a run's value is, and how it came there; `ends` are those of the interval that was judged."""
         unit, resource = row.measured.unit, row.measured.resource
 
         def value_in(at: int) -> str:
@@ -191,10 +237,16 @@ class Condition:
             return f"{told} in {comparison.names[at]}{partly and f' ({partly})'}"
 
         sentence = f"{name_of(row.measured)} is {value_in(place)}"
+        if ends is not None and not self.sign and ends[0] < ends[1]:
+            sentence += f" {between(*ends, unit, resource)}"
         if not place:
             return sentence
         change = row.changes[place - 1]
         was = value_in(0)
+        if ends is not None:
+            relative = self.bound.endswith("%")
+            how = change_between(*ends, unit, resource, relative=relative) if self.sign else ""
+            return f"{sentence}, {was}{f' (change {how})' if how else ''}"
         how = changed(change, unit, resource)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
             sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it
@@ -218,6 +270,11 @@ class Condition:
         raise OptionError(
             f"condition {self.text!r}: {self.bound!r} is not {what}, as {self.metric} has it", hint=_ALLOWED
         )
+
+
+def _part_of(difference: float, base: float) -> float:
+    """A difference as a part of the baseline's value; of 0 any difference is endless."""
+    return difference / abs(base) if base else difference and difference * float("inf")
 
 
 def parse_condition(text: str) -> Condition:

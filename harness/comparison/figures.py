@@ -54,6 +54,20 @@ def changed(change: Change, unit: str, resource: str = "") -> str:
     return " ".join(filter(None, told(change, unit, resource)))
 
 
+def between(low: float, high: float, unit: str, resource: str = "") -> str:
+    """An interval of values."""
+    return f"[{shown(low, unit, resource)}, {shown(high, unit, resource)}]"
+
+
+def change_between(low: float, high: float, unit: str, resource: str = "", *, relative: bool) -> str:
+    """A change whose interval is this, in per cent or in the metric's unit."""
+    middle, *ends = (
+        f"{100 * each:+,.1f} %" if relative else _signed(each, unit, resource)
+        for each in ((low + high) / 2, low, high)
+    )
+    return middle if low == high else f"[{ends[0]}, {ends[1]}]"
+
+
 def told(change: Change, unit: str, resource: str = "") -> tuple[str, str]:
     """How a value differs from the baseline's, with its interval; and the sign for what is said of it.
 

@@ -13,7 +13,7 @@ from math import exp, fsum, log
 
 from harness.comparison.changes import Evidence, Ground
 from harness.comparison.missing import Lack
-from harness.statistics.significance import of_pairs
+from harness.statistics.significance import Interval, of_pairs
 
 
 class Paired:
@@ -44,18 +44,34 @@ class Paired:
         """What a run's difference from the baseline can be judged by."""
         if any(self.lacks[at].unreached for at in (0, place)):
             return Evidence(Ground.UNREACHED)
-        pairs = zip(self.values[0], self.values[place], strict=True)
-        both = [(base, other) for base, other in pairs if base is not None and other is not None]
-        sides = [base for base, _ in both], [other for _, other in both]
+        sides = self._sides(place)
         interval = of_pairs(*sides, ratio=self.ratio)
         if interval is None:
             return Evidence(Ground.FEW)
-        if len(both) == len(self.values[0]):
+        if len(sides[0]) == len(self.values[0]):
             return Evidence(Ground.TWINS, interval)
         base, other = (mean_of(side, ratio=self.ratio) for side in sides)
         assert base is not None
         assert other is not None
         return Evidence(Ground.TWINS, interval, (base, other))
+
+    def difference(self, place: int) -> Interval | None:
+        """The interval of a run's difference from the baseline, in the metric's unit; None without pairs."""
+        return of_pairs(*self._sides(place), ratio=False)
+
+    def level(self, place: int) -> Interval | None:
+        """The interval of a run's mean, in the metric's unit; None of fewer than two values."""
+        there = [value for value in self.values[place] if value is not None]
+        ratio = self.ratio and min(there) < max(
+            there
+        )  # equal values need no logarithms, which would round them
+        return of_pairs([1.0 if ratio else 0.0] * len(there), there, ratio=ratio)
+
+    def _sides(self, place: int) -> tuple[list[float], list[float]]:
+        """The baseline's values and a run's, of the replays in which both have one."""
+        pairs = zip(self.values[0], self.values[place], strict=True)
+        both = [(base, other) for base, other in pairs if base is not None and other is not None]
+        return [base for base, _ in both], [other for _, other in both]
 
 
 def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:

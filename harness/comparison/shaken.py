@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.comparison.changes import Change, Evidence
     from harness.metrics.measurement import Measurement
     from harness.runs.run import Run
+    from harness.statistics.significance import Interval
     from harness.trace.shake import Shake
 
 
@@ -85,6 +86,14 @@ class Shaken:
     def evidence(self, measured: Measurement, place: int) -> Evidence:
         """What a run's difference from the baseline can be judged by."""
         return self._values(key_of(measured)).evidence(place)
+
+    def difference(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's difference from the baseline, in the metric's unit."""
+        return self._values(key_of(measured)).difference(place)
+
+    def level(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's mean over its twins."""
+        return self._values(key_of(measured)).level(place)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""

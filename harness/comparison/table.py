@@ -180,25 +180,27 @@ def _values(shown: Sequence[Line], places: Sequence[int], *, intervals: bool) ->
     return [[_joined(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
 
 
-def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) -> str:
-    """For a pull request."""
-    shown = lines(comparison, metrics, scope)
+def markdown(
+    comparison: Comparison, metrics: Sequence[str], scope: str | None, *, brief: bool = False
+) -> str:
+    """For a pull request.
+
+    A brief one has what to take, the most important lines, what differs, and of the notes the legend alone.
+    """
+    shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
         return _NOTHING
     head, body = _columns(comparison, shown)
     rule = ["---", *["---:"] * (len(head) - 1)]
     table = ["| " + " | ".join(map(escaped, row)) + " |" for row in (head, *body)]
+    table.insert(1, "| " + " | ".join(rule) + " |")
     absent = comparison.absent(*metrics, scope=scope)
     notes = [f"- {escaped(remark)}" for remark in (*absent, *remarks(comparison, shown))]
-    parts = [
-        *head_markdown(comparison.head, comparison.head.title),
-        table[0],
-        "| " + " | ".join(rule) + " |",
-        *table[1:],
-        "",
-        *notes,
-    ]
-    return "\n".join(parts)
+    if not brief:
+        return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
+    answer = recommendation(comparison)
+    first = [escaped(answer.sentence), ""] if answer else []
+    return "\n".join([*first, *table, "", *head_markdown(comparison.head), *notes[:1]])
 
 
 def html(comparison: Comparison) -> str:

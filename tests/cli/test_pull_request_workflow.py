@@ -28,11 +28,12 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 
 
 class Ended(NamedTuple):
-    """How the workflow ended: the exit code of each step, its summary, and what `gh` was told."""
+    """How the workflow ended: the exit code of each step, its summary, what `gh` heard, and the comment."""
 
     codes: dict[str, int]
     summary: str
     told: str
+    comment: str
 
 
 @pytest.fixture
@@ -51,6 +52,8 @@ def pull_request(tmp_path: Path, write_trace: Callable[..., Path]) -> Callable[[
     environment |= {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{environment['PATH']}", "NUMBER": "7"}
     (tmp_path / "step").touch()
     environment |= {"GITHUB_STEP_SUMMARY": str(tmp_path / "step"), "GITHUB_ENV": str(tmp_path / "more")}
+    environment |= {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "a/b"}
+    environment |= {"GITHUB_RUN_ID": "9"}
 
     def bash(script: str, *, check: bool) -> subprocess.CompletedProcess[str]:
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
@@ -78,8 +81,12 @@ def pull_request(tmp_path: Path, write_trace: Callable[..., Path]) -> Callable[[
                 environment[name] = value
             if codes[step["name"]] and not step.get("continue-on-error"):
                 break
-        told = repository / "gh.txt"
-        return Ended(codes, (tmp_path / "step").read_text(), told.read_text() if told.exists() else "")
+        summary = (tmp_path / "step").read_text()
+        told, comment = (
+            each.read_text() if each.exists() else ""
+            for each in map(repository.joinpath, ("gh.txt", "comment.md"))
+        )
+        return Ended(codes, summary, told, comment)
 
     return run
 
@@ -98,7 +105,15 @@ def test_a_pull_request_that_changes_manifests_is_compared_with_its_base(pull_re
     assert ended.summary.startswith("### What if: `manifests` of this pull request against its base\n")
     assert "ClusterQueue a, b: nominalQuota nvidia.com/gpu 1 -&gt; 3" in ended.summary
     assert "| wait.first\\_start.p95 | " in ended.summary
-    assert ended.told == "pr comment 7 --body-file summary.md\n"
+    assert ended.told == "pr comment 7 --body-file comment.md\n"
+    lines = ended.comment.splitlines()
+    assert len(lines) <= 25
+    assert lines[0] == "### What if: `manifests` of this pull request against its base"
+    assert "by 95 % intervals over twins: none fails" in lines[2]
+    assert "  - ClusterQueue a, b: nominalQuota nvidia.com/gpu 1 -&gt; 3" in lines
+    assert any(line.startswith("| wait.first\\_start.p95 | ") for line in lines)
+    assert lines[-1] == "[The whole comparison](https://github.example/a/b/actions/runs/9)"
+    assert len(ended.summary.splitlines()) > len(lines)
 
 
 def test_a_pull_request_that_breaks_a_bound_fails_after_it_was_said(pull_request: Callable) -> None:
@@ -106,7 +121,9 @@ def test_a_pull_request_that_breaks_a_bound_fails_after_it_was_said(pull_request
     ended = pull_request(manifests(3), manifests(1))
     assert ended.codes.pop("Bounds") == 1
     assert set(ended.codes.values()) == {0}
-    assert "wait.first_start.p95 > +5%" in ended.summary
+    assert "- fails: wait.first\\_start.p95 &gt; +5%" in ended.comment
+    assert "- fails: wait.first\\_start.p95 &gt; +5%" in ended.summary
+    assert len(ended.comment.splitlines()) <= 25
     assert ended.told
 
 

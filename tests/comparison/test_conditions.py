@@ -44,7 +44,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
 
 
 def holds(comparison: harness.Comparison, text: str) -> bool:
-    return any(check.holds for check in comparison.check(text))
+    return any(check.holds for check in comparison.check(text, values=True))
 
 
 @pytest.mark.parametrize("bound", ["< 21", "<= 21", "> 21", ">= 21", "< +5%", "<= +1"])
@@ -87,7 +87,7 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
     assert base is not None
     assert value is not None
     assert holds(compared, "wait.total.mean{queue=prod} > +0%") is (value > base)
-    checks = compared.check("wait.*.max{ queue = prod } >= 0s")
+    checks = compared.check("wait.*.max{ queue = prod } >= 0s", values=True)
     assert [check.holds for check in checks] == [True, True]
     assert "wait.total.max {queue=prod} is " in checks[1].text
     assert " in strict, " in checks[1].text
@@ -116,7 +116,7 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
 def test_conditions_that_mean_nothing_are_errors(text: str, error: str, compared: harness.Comparison) -> None:
     """A condition that could never hold would let everything through."""
     with pytest.raises(InputError, match=error):
-        compared.check(text)
+        compared.check(text, values=True)
 
 
 @pytest.mark.parametrize(
@@ -190,23 +190,33 @@ def test_the_command_exits_with_1_where_a_condition_holds(
     from cli_environment import called
 
     runs = [str(run.path) for run in compared.runs]
-    assert called(["compare", *runs, "--fail-on", "jobs.finished < 20"]) == 0
+    assert called(["compare", *runs, "--fail-on-values", "--fail-on", "jobs.finished < 20"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert out.split("\n\n")[-1].split("\n") == [
-        "1 check of every run but the baseline skip: none fails",
+        "1 check of every run but the baseline skip, by point values: none fails",
         "check               result  found",
         "──────────────────  ──────  ─────────────────────────────────────────────",
         "jobs.finished < 20  passes  jobs.finished is 20 in strict, 20 in skip (=)",
         "",
     ]
-    code = called(["compare", *runs, "--fail-on", "jobs.finished < 20", "--fail-on", "jobs.finished>=20"])
+    code = called(
+        [
+            "compare",
+            *runs,
+            "--fail-on-values",
+            "--fail-on",
+            "jobs.finished < 20",
+            "--fail-on",
+            "jobs.finished>=20",
+        ]
+    )
     out, err = capsys.readouterr()
     assert code == 1
     assert "baseline skip" in out
-    assert "\n2 checks of every run but the baseline skip: 1 fails\n" in out
+    assert "\n2 checks of every run but the baseline skip, by point values: 1 fails\n" in out
     assert "  jobs.finished>=20: jobs.finished is 20 in strict, 20 in skip (=)\n" in err
-    assert called(["compare", *runs, "--fail-on", "jobs.finished"]) == 2
+    assert called(["compare", *runs, "--fail-on-values", "--fail-on", "jobs.finished"]) == 2
     assert "Hint: write METRIC{SCOPE} > BOUND" in capsys.readouterr().err
 
 
@@ -261,15 +271,20 @@ def test_what_was_checked_is_in_markdown_and_json_too(
 
     from cli_environment import called
 
-    gate = ["--fail-on", "wait.total.mean{queue=prod} > +5%", "--fail-on", "jobs.finished < 20"]
+    gate = [
+        "--fail-on-values",
+        "--fail-on",
+        "wait.total.mean{queue=prod} > +5%",
+        "--fail-on",
+        "jobs.finished < 20",
+    ]
     runs = [str(run.path) for run in compared.runs]
     assert called(["compare", *runs, *gate, "--format", "markdown"]) == 1
     out = capsys.readouterr().out
-    assert (
-        "\n\n2 checks of every run but the baseline skip: 1 fails\n\n- fails: wait.total.mean\\{queue=prod"
-        in out
+    assert out.startswith(
+        "2 checks of every run but the baseline skip, by point values: 1 fails\n\n- fails: "
     )
-    assert out.endswith("- passes: jobs.finished &lt; 20: jobs.finished is 20 in strict, 20 in skip (=)\n")
+    assert "\n- passes: jobs.finished &lt; 20: jobs.finished is 20 in strict, 20 in skip (=)\n\n" in out
     assert called(["compare", *runs, *gate, "--json"]) == 1
     first, second = json.loads(capsys.readouterr().out)["checks"]
     ((_, (base, value)),) = compared.select("wait.total.mean", scope="queue=prod")
@@ -287,10 +302,100 @@ def test_a_condition_that_cannot_be_decided_leaves_the_table(
     from cli_environment import called
 
     runs = [str(run.path) for run in compared.runs]
-    assert called(["compare", *runs, "--fail-on", "disruption.time_to_restart.p50 > 4"]) == 2
+    assert (
+        called(["compare", *runs, "--fail-on-values", "--fail-on", "disruption.time_to_restart.p50 > 4"]) == 2
+    )
     out, err = capsys.readouterr()
     assert "wait.first_start.p95" in out
     assert "has no value in strict" in err
+
+
+def test_without_twins_only_point_values_are_judged(
+    compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One replay of each run does not tell a change from luck; the error names both ways out."""
+    from cli_environment import called
+
+    with pytest.raises(InputError, match="conditions need twins"):
+        compared.check("jobs.finished < 20")
+    runs = [str(run.path) for run in compared.runs]
+    assert called(["compare", *runs, "--fail-on", "jobs.finished < 20"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "Hint: add --shake 5 or --fail-on-values" in err
+    assert called(["compare", *runs, "--fail-on-values"]) == 2
+    assert "judges nothing without --fail-on" in capsys.readouterr().err
+
+
+def test_over_twins_a_bound_is_held_against_the_interval(compared: harness.Comparison) -> None:
+    """It fails only where the whole interval is beyond, and is undecided where the bound lies within."""
+    twins = harness.compare(compared.runs, shake=4, workers=1)
+    (row,) = twins.rows("wait.total.mean")
+    interval = row.changes[0].interval
+    assert interval is not None
+    assert interval.ratio
+    low, high = 100 * (interval.low - 1), 100 * (interval.high - 1)
+    assert 0 < low < high
+    ((_, values),) = twins.select("wait.total.mean")
+    mean, level = values[1], twins.level(row.measured, 1)
+    assert mean is not None
+    assert level is not None
+    assert level.low < mean < level.high
+    difference = twins.difference(row.measured, 1)
+    assert difference is not None
+    for bound, holds in (
+        (f"> +{low - 1:.6f}%", True),
+        (f"> +{(low + high) / 2:.6f}%", None),
+        (f"> +{high + 1:.6f}%", False),
+        (f"< +{low - 1:.6f}%", False),
+        (f"<= +{high + 1:.6f}%", True),
+        (f"> +{difference.low - 0.01:.6f}s", True),
+        (f"> +{(difference.low + difference.high) / 2:.6f}s", None),
+        (f"> +{difference.high + 0.01:.6f}s", False),
+        (f"> {level.low - 0.01:.6f}s", True),
+        (f"> {mean:.6f}s", None),
+        (f"> {level.high + 0.01:.6f}s", False),
+    ):
+        (check,) = twins.check(f"wait.total.mean {bound}")
+        assert check.holds is holds, bound
+    (check,) = twins.check(f"wait.total.mean > +{low - 1:.6f}%", values=True)
+    assert check.holds is True
+
+
+def test_an_undecided_condition_passes_with_the_word(
+    compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit code is 0, and table, Markdown and JSON say that twins did not decide."""
+    import json
+
+    from cli_environment import called
+
+    twins = harness.compare(compared.runs, shake=4, workers=1)
+    (row,) = twins.rows("wait.total.mean")
+    interval = row.changes[0].interval
+    assert interval is not None
+    within = f"wait.total.mean > +{50 * (interval.low + interval.high) - 100:.3f}%"
+    runs = [str(run.path) for run in compared.runs]
+    gate = ["compare", *runs, "--shake", "4", "--workers", "1", "--fail-on", within]
+    assert called(gate) == 0
+    text = capsys.readouterr().out.split("\n\n")[-1]
+    assert text.startswith(
+        "1 check of every run but the baseline skip, by 95 % intervals over twins: none fails, 1 undecided\n"
+    )
+    assert "  undecided  wait.total.mean is " in text
+    assert "(change [+" in text
+    assert called([*gate, "--format", "markdown"]) == 0
+    assert "\n- undecided: wait.total.mean" in capsys.readouterr().out
+    assert called([*gate, "--json"]) == 0
+    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    assert check["holds"] is None
+    assert called([*gate, "--fail-on", "jobs.finished >= 20"]) == 1
+    out, err = capsys.readouterr()
+    assert (
+        "2 checks of every run but the baseline skip, by 95 % intervals over twins: 1 fails, 1 undecided"
+        in out
+    )
+    assert "jobs.finished is 20 in strict, 20 in skip" in err
 
 
 def test_small_changes_that_a_condition_is_about_are_told(
@@ -302,7 +407,7 @@ def test_small_changes_that_a_condition_is_about_are_told(
         harness.replay(trace, label=label, scale_arrivals=factor, output=tmp_path)
         for label, factor in (("base", 1), ("pr", "1.005"))
     ]
-    (check,) = harness.compare(runs).check("makespan < -0.1%")
+    (check,) = harness.compare(runs).check("makespan < -0.1%", values=True)
     assert check.holds
     assert check.text == "makespan is 16m45s in pr, 16m50s in base (-0.493 %)"
 
@@ -324,7 +429,13 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
             label=label,
             output=tmp_path / "results",
         )
-    gate = ["--fail-on", "wait.first_start.p95{queue=a} > +5%", "--fail-on", "quota.over{quota=a} > 0"]
+    gate = [
+        "--fail-on-values",
+        "--fail-on",
+        "wait.first_start.p95{queue=a} > +5%",
+        "--fail-on",
+        "quota.over{quota=a} > 0",
+    ]
 
     def checked(*order: str, more: tuple[str, ...] = ()) -> tuple[int, list[str], str]:
         code = called(["compare", *(str(runs[label].path) for label in order), *gate, *more])
@@ -332,7 +443,10 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
         return code, out.split("\n\n")[-1].split("\n"), out.split("\n\n")[1].split("\n")[0]
 
     code, lines, title = checked("base", "less", "more")
-    assert (code, lines[0]) == (1, "4 checks of every run but the baseline base: 1 fails")
+    assert (code, lines[0]) == (
+        1,
+        "4 checks of every run but the baseline base, by point values: 1 fails",
+    )
     assert [line.split()[3] for line in lines[3:7]] == ["fails", "passes", "passes", "passes"]
     assert "wait.first_start.p95 {queue=a} is 2m51s in less, 26s in base (+549.0 % ?)" in lines[3]
     assert title == (
@@ -340,9 +454,15 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
         "gives them); --baseline chooses another"
     )
     code, lines, title = checked("less", "base", "more")
-    assert (code, lines[0]) == (0, "4 checks of every run but the baseline less: none fails")
+    assert (code, lines[0]) == (
+        0,
+        "4 checks of every run but the baseline less, by point values: none fails",
+    )
     assert title == "baseline less (plugin kueue-classic): the first of 3 runs, as given"
     code, lines, title = checked("less", "more", "base", more=("--baseline", "base"))
-    assert (code, lines[0]) == (1, "4 checks of every run but the baseline base: 1 fails")
+    assert (code, lines[0]) == (
+        1,
+        "4 checks of every run but the baseline base, by point values: 1 fails",
+    )
     assert title == "baseline base (plugin kueue-classic): as asked for"
     assert checked("less", "base", more=("--baseline", str(runs["base"].path)))[0] == 1
