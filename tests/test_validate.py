@@ -236,23 +236,49 @@ def test_jobs_that_never_start_are_within_no_time(tmp_path: Path) -> None:
     assert errors_of(pairs()).within_ten_minutes is None
 
 
+def test_unrelated_waits_are_poor_however_near_starts_are(tmp_path: Path) -> None:
+    """Who waits is what a simulation is asked for: a rank correlation under 0.3 is never fair."""
+    validation = validated(tmp_path, jobs_of(5, 1, 1, 0.5), cluster_of(QUEUES, {}))
+    validation.pairs = pairs(2 * SECOND, 0, -2 * SECOND)
+    assert validation.verdict.startswith("poor: ")
+    validation.pairs = pairs(0, 0, 0)
+    del validation.errors
+    assert validation.verdict.startswith("close: ")
+
+
+def test_a_short_record_has_no_shares_within_ten_minutes(tmp_path: Path) -> None:
+    """Ten minutes are a large part of it; a tenth of each wait is judged instead."""
+    rows = [{**row, "duration": MINUTE} for row in jobs_of(9, 1, 1, 0.01)]
+    rows = [{**row, "submit_time": row["submit_time"] // 24} for row in rows]
+    validation = validated(tmp_path, rows, cluster_of(QUEUES, {}))
+    assert validation.short
+    assert validation.errors.within_ten_minutes is None
+    assert validation.verdict.startswith("close: ")
+    assert "within 10 minutes" not in validation.verdict
+    validation.pairs = pairs(*[9 * MINUTE] * 10, wait=30 * MINUTE)
+    del validation.errors
+    assert validation.verdict.startswith("fair: ")
+    assert validation.errors.within_tenth == 0
+
+
 @pytest.mark.parametrize(
     ("errors", "waits", "word"),
     [
         ([0] * 9 + [None], None, "close"),
         ([0] * 8 + [None] * 2, None, "fair"),
-        ([HOUR] * 6 + [None] * 4, None, "fair"),
+        ([HOUR // 2 - MINUTE] * 6 + [None] * 4, None, "fair"),
+        ([HOUR] * 6 + [None] * 4, None, "poor"),
         ([HOUR] * 5 + [None] * 5, None, "poor"),
         ([None] * 2, None, "nothing can be said"),
-        ([-MINUTE] * 10, 0, "close"),
-        ([-MINUTE] * 9 + [-HOUR], 0, "fair"),
+        ([0] * 10, 0, "close"),
+        ([-MINUTE] * 10, 0, "poor"),
         ([-MINUTE] * 5 + [-HOUR] * 5, 0, "poor"),
     ],
 )
 def test_a_verdict_is_of_all_jobs(
     errors: list[int | None], waits: int | None, word: str, tmp_path: Path
 ) -> None:
-    """Never to start is far from the record, and waits that are all equal are ranked like no others."""
+    """Never to start is far from the record, and so are waits that differ by more than a half in all."""
     validation = validated(tmp_path, jobs_of(5, 1, 1, 0.5), cluster_of(QUEUES, {}))
     found = pairs(*errors)
     if waits is not None:

@@ -123,8 +123,8 @@ def calibrate(
         latency if option else None,
         capacity,
         split,
-        errors_of(pairs.filter(~first)),
-        errors_of(fitted.filter(~first)),
+        errors_of(pairs.filter(~first), short=validation.short),
+        errors_of(fitted.filter(~first), short=validation.short),
     )
 
 

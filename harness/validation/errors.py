@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from harness.units import MINUTE, SECOND, format_duration
 
+if TYPE_CHECKING:
+    from harness.metrics.measurement import Window
+
 GROUPS = ("queue", "size", "priority", "hour")
 """What jobs are told apart by."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+_SHORT = 100 * MINUTE
+"""In a shorter record ten minutes are more than a tenth of all: jobs are then near whatever happens."""
+
+
+def is_short(window: Window) -> bool:
+    """Whether a record of such a window is too short for shares of starts within ten minutes."""
+    return window.end - window.start < _SHORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +37,8 @@ class Errors:
         quantiles: of the error, see `QUANTILES`.
         absolute: median of the error's size.
         absolute_p90: its 90th percentile.
-        within_minute, within_ten_minutes: share of all jobs with at most such an error.
+        within_minute, within_ten_minutes: share of all jobs with at most such an error; the second is None
+            where the record is short.
         within_tenth: share of all jobs with an error of at most a tenth of their recorded wait, or a second.
         rank: Spearman's correlation of waits; None where all are equal in one of both.
         recorded_wait, simulated_wait: summed.
@@ -52,14 +64,13 @@ class Errors:
         """How near starts are to those of the record, in words; "" where no job starts in the simulation."""
         if self.absolute is None:
             return ""
-        middle, share = format_duration(round(self.absolute)), f"{self.within_ten_minutes:.0%}"
+        middle, share = format_duration(round(self.absolute)), self.within_ten_minutes
+        near = f"start within {middle} of their recorded start"
         if not self.unstarted:
-            return (
-                f"half of all jobs start within {middle} of their recorded start, {share} within 10 minutes"
-            )
+            return f"half of all jobs {near}{'' if share is None else f', {share:.0%} within 10 minutes'}"
         return (
             f"{self.unstarted:,} of {self.jobs:,} jobs never start in the simulation; half of the others "
-            f"start within {middle} of their recorded start, {share} of all within 10 minutes"
+            f"{near}{'' if share is None else f', {share:.0%} of all within 10 minutes'}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -68,8 +79,8 @@ class Errors:
         return {**asdict(self), "quantiles": dict(zip(names, self.quantiles, strict=True))}
 
 
-def errors_of(pairs: pl.DataFrame) -> Errors:
-    """The errors of the jobs of `pairs_of`, or of some of them."""
+def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
+    """The errors of the jobs of `pairs_of`, or of some of them; `short`: the record is (`is_short`)."""
     both = pairs.filter(pl.col("error").is_not_null())
     size = pl.col("error").abs()
     tenth = pl.max_horizontal(pl.col("wait") / 10, pl.lit(SECOND))
@@ -96,7 +107,7 @@ def errors_of(pairs: pl.DataFrame) -> Errors:
         found["absolute"],
         found["p90"],
         shares["minute"],
-        shares["ten"],
+        None if short else shares["ten"],
         shares["tenth"],
         None if rank is None or rank != rank else float(rank),
         int(found["wait"]),
@@ -106,7 +117,7 @@ def errors_of(pairs: pl.DataFrame) -> Errors:
     )
 
 
-def by_group(pairs: pl.DataFrame, group: str) -> Iterator[tuple[str, Errors]]:
+def by_group(pairs: pl.DataFrame, group: str, *, short: bool = False) -> Iterator[tuple[str, Errors]]:
     """The errors of each part of the jobs that a column tells apart; the largest parts come first.
 
     Hours, priorities and sizes are in their own order.
@@ -117,4 +128,4 @@ def by_group(pairs: pl.DataFrame, group: str) -> Iterator[tuple[str, Errors]]:
     elif group == "queue":
         parts.sort(key=lambda part: (-part[1].height, part[0]))
     for name, part in parts:
-        yield name, errors_of(part)
+        yield name, errors_of(part, short=short)

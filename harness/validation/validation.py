@@ -12,7 +12,7 @@ import polars as pl
 from harness.explanation.clock import Clock
 from harness.runs.recorded import notes_of
 from harness.runs.run import Run
-from harness.validation.errors import GROUPS, Errors, by_group, errors_of
+from harness.validation.errors import GROUPS, Errors, by_group, errors_of, is_short
 from harness.validation.findings import LATE, Finding, findings_of
 from harness.validation.load import Bins, Level, levels
 from harness.validation.objects import use_of
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 _LARGEST = 10
 _CLOSE, _NEAR = 0.9, 0.6
 _RANKED = 0.8
+_UNRELATED = 0.3
+"""Waits that are ranked alike less than this are unrelated: the simulation tells nothing of who waits."""
+_MOST_MORE = 0.5
+"""How far waits in all may differ, as a part of the recorded ones, before they are others altogether."""
 _TIMES = 3
+_POOR = "poor: the simulation is not this cluster as it was"
 
 
 class Difference(NamedTuple):
@@ -78,7 +83,12 @@ class Validation:
     @cached_property
     def errors(self) -> Errors:
         """Over all jobs."""
-        return errors_of(self.pairs)
+        return errors_of(self.pairs, short=self.short)
+
+    @property
+    def short(self) -> bool:
+        """Whether the record is too short for shares of starts within ten minutes."""
+        return is_short(self.recorded.window)
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -145,22 +155,26 @@ class Validation:
     def verdict(self) -> str:
         """What it comes to, in words."""
         found = self.errors
-        if found.absolute is None or found.within_ten_minutes is None:
+        share = found.within_tenth if self.short else found.within_ten_minutes
+        if found.absolute is None or share is None:
             return "nothing can be said: no job that started in the record starts in the simulation"
-        share = found.within_ten_minutes
+        times = found.simulated_wait / max(1, found.recorded_wait)
+        alike = found.simulated_wait == found.recorded_wait
+        unrelated = found.rank is not None and found.rank < _UNRELATED
         # Waits that are all equal in one of both rank nothing: then only starts can agree.
         ranked = share == 1 if found.rank is None else found.rank >= _RANKED
         most_start = found.unstarted <= (1 - _NEAR) * found.jobs
-        if share >= _CLOSE and (ranked or found.within_tenth == 1):
+        if unrelated or (abs(times - 1) > _MOST_MORE and not alike):
+            word = _POOR
+        elif share >= _CLOSE and (ranked or found.within_tenth == 1):
             word = "close: the simulation gives the waits that the cluster had"
         elif share >= _NEAR or (ranked and most_start):
             word = "fair: the simulation tells many of the waits, but not all that was so on the cluster"
         else:
-            word = "poor: the simulation is not this cluster as it was"
-        times = found.simulated_wait / max(1, found.recorded_wait)
+            word = _POOR
         if times > _TIMES:
             total = f"{times:.0f} times as long in all"
-        elif abs(times - 1) < 0.005 or found.simulated_wait == found.recorded_wait:
+        elif abs(times - 1) < 0.005 or alike:
             total = "as long in all"
         else:
             total = f"{abs(times - 1):.0%} {'longer' if times > 1 else 'shorter'} in all"
@@ -169,7 +183,7 @@ class Validation:
     def groups(self) -> Iterator[tuple[str, list[tuple[str, Errors]]]]:
         """What jobs are told apart by, with the errors of each part."""
         for group in GROUPS:
-            yield group, list(by_group(self.pairs, group))
+            yield group, list(by_group(self.pairs, group, short=self.short))
 
     def notes(self) -> Sequence[str]:
         """What is to be known of the record."""

@@ -13,7 +13,7 @@ from harness.report.blocks import Block, Figure, Key, Points, Table
 from harness.report.material import Material
 from harness.runs.recorded import notes_of
 from harness.units import SECOND, format_duration
-from harness.validation.errors import Errors, errors_of
+from harness.validation.errors import Errors, errors_of, is_short
 from harness.validation.pairs import pairs_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def blocks(material: Material) -> Iterator[Block]:
     if not pairs:
         return
     keys = [replace(material.run_keys[place], line=False) for place in others]
-    errors = [errors_of(each) for each in pairs]
+    errors = [errors_of(each, short=is_short(record.window)) for each in pairs]
     yield Table(
         caption="First starts against the record; positive errors are starts later than recorded",
         head=["first starts", *(key.name for key in keys)],
@@ -92,10 +92,9 @@ def _words(name: str, errors: Errors) -> str:
             f"the {errors.jobs - errors.unstarted:,} of {whose} that start in the simulation",
             "of all ",
         )
-    return (
-        f"{name}: half of {whose} start within {_time(errors.absolute)} of their recorded "
-        f"start, {_share(errors.within_ten_minutes)} {of_all}within 10 minutes."
-    )
+    share = errors.within_ten_minutes
+    near = "" if share is None else f", {_share(share)} {of_all}within 10 minutes"
+    return f"{name}: half of {whose} start within {_time(errors.absolute)} of their recorded start{near}."
 
 
 def _time(time: float | None) -> str:
