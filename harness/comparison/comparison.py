@@ -92,7 +92,7 @@ class Comparison:
         self._figures: OneReplay | Shaken = (
             OneReplay(self.runs, self.pairs, self.window, hours=bool(self.differing_capacities))
             if shake is None
-            else Shaken(shake, self.twins, shared=self.pairs.same_arrivals)
+            else Shaken(self.runs, shake, self.twins, shared=self.pairs.same_arrivals)
         )
 
     @classmethod

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.comparison.changes import Ground, Row, Verdict
+from harness.comparison.coarse import SMALLER, why_coarse
 from harness.comparison.figures import shown
 from harness.comparison.pairs import why_not_shaken
 from harness.comparison.samples import LOST
@@ -148,6 +149,9 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
         why = f"with one replay of each, differences in {_listed(differing)} may be luck"
         in_vain = why_not_shaken(comparison.runs, comparison.pairs)
         return f"{why}, and {in_vain}" if in_vain else f"{why}; {_TELLS} tells"
+    coarse = why_coarse(comparison.runs[0], comparison.shake)
+    if coarse:
+        return f"{coarse}; {SMALLER}"
     few = [each.aim.name for each in aims if any(of.ground is not Ground.TWINS for of in each.row.changes)]
     more = f"; {_TELLS} has more" if comparison.shake.count < _TELLING else ""
     return f"too few twins have values for {_listed(few)}{more}" if few else ""

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.comparison.changes import Ground, Verdict, gates
+from harness.comparison.coarse import SMALLER, why_coarse
 from harness.comparison.figures import Key, key_of
 from harness.comparison.missing import Lack, lack_of, number
 from harness.comparison.one_replay import measurements_of
@@ -32,6 +33,7 @@ class Shaken:
     """What was measured of runs over several twins.
 
     Args:
+        runs: the runs themselves, the baseline first.
         shake: which twins.
         twins: for each run, the baseline first, its twins in their order.
         shared: whether twins of one number have equal arrivals: then what is relative to capacity or quota is
@@ -41,8 +43,10 @@ class Shaken:
         RunError: a twin was not measured over that window.
     """
 
-    def __init__(self, shake: Shake, twins: Sequence[Sequence[Run]], *, shared: bool) -> None:
-        self._shake, self._shared = shake, shared
+    def __init__(
+        self, runs: Sequence[Run], shake: Shake, twins: Sequence[Sequence[Run]], *, shared: bool
+    ) -> None:
+        self._shake, self._shared, self._first = shake, shared, runs[0]
         self._own = [[measurements_of(twin) for twin in of_run] for of_run in twins]
         ends = [min(twin.window.end for twin in each) for each in zip(*twins, strict=True)] if shared else []
         self._tables = [
@@ -99,6 +103,9 @@ class Shaken:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
         yield f"values: means over {self._shake.told()}; geometric means where all values are above 0"
+        coarse = why_coarse(self._first, self._shake)
+        if coarse:
+            yield f"{coarse}: the twins are other traces, not this one with other luck; {SMALLER}"
         if not self._shared and len(self._tables) > 1:
             yield "arrivals differ, so each twin is measured over its own window"
         if any(change.interval is not None and not change.exact for change in several):

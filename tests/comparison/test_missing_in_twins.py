@@ -88,8 +88,8 @@ def test_a_run_that_lacks_values_does_not_change_those_of_others(
 
 def test_runs_are_judged_by_what_all_twins_have(replayed: Callable[..., harness.Run]) -> None:
     """Not by a percentile that some of them have reached: the mean delay is there."""
-    few, many = replayed("few", 1, until="146s"), replayed("many", 3, until="146s")
-    comparison = harness.compare([few, many], shake=SHAKE, workers=1)
+    few, many = replayed("few", 1, until="150s"), replayed("many", 3, until="150s")
+    comparison = harness.compare([few, many], shake=f"{TWINS},arrivals=0s,durations=20%", workers=1)
     assert 0 < values_of(few, "wait.first_start.p95").count(None) < TWINS
     found = recommendation(comparison)
     assert found is not None

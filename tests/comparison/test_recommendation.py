@@ -9,8 +9,10 @@ import pytest
 
 import harness
 from harness.comparison.changes import Verdict
+from harness.comparison.coarse import why_coarse
 from harness.comparison.recommendation import Recommendation, recommendation
 from harness.errors import RunError
+from harness.trace.shake import Shake
 
 POOL = """
 apiVersion: harness/v1
@@ -129,3 +131,42 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     assert "--shake" not in comparison.table()
     with pytest.raises(RunError, match="twins of runs compare where all runs have the same jobs"):
         harness.compare([run, cut], shake=2)
+
+
+@pytest.mark.parametrize(
+    ("gap", "shake", "clause"),
+    [
+        (90, "3", "arrivals are moved by up to 30s, and span 43m30s"),
+        (90, "3,arrivals=20s", ""),
+        (120, "3", ""),
+    ],
+)
+def test_nothing_is_recommended_where_the_jitter_is_not_small(
+    gap: int, shake: str, clause: str, write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Arrivals that span fewer than a hundred jitters make other traces, and the table warns of it."""
+    trace = write_trace(*({"submit_time": gap * n, "duration": 400} for n in range(30)))
+    runs = []
+    for label, count in (("few", 1), ("many", 4)):
+        cluster = tmp_path / f"{label}.yaml"
+        cluster.write_text(POOL.replace("COUNT", str(count)))
+        runs.append(harness.replay(trace, cluster=cluster, plugin="none", label=label, output=tmp_path))
+    comparison = harness.compare(runs, shake=shake, workers=1)
+    found = recommendation(comparison)
+    assert found is not None
+    assert found.carried is not bool(clause)
+    warned = f"{clause}: the twins are other traces" in comparison.table()
+    assert warned is bool(clause)
+    assert clause in found.sentence
+
+
+def test_jobs_that_come_close_together_change_places_in_twins(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A median gap under a tenth of the jitter is too small with fewer than 1,000 jobs."""
+    for count, coarse in ((700, True), (1_000, False)):
+        times = ({"submit_time": 2 * n + 3_600 * (n // 500), "duration": 1} for n in range(count))
+        run = harness.replay(write_trace(*times), label=f"of{count}", output=tmp_path)
+        told = why_coarse(run, Shake.parse(3))
+        assert bool(told) is coarse
+        assert told.endswith("within 2s of the one before") is coarse
