@@ -139,8 +139,8 @@ def _record(place: Path) -> None:
     (place / "stream.json").write_text("\n".join(events))
 
 
-def _tables(place: Path) -> None:
-    """A job table as PM100 has it, and one of a site in several files, with its mapping."""
+def write_pm100(path: Path) -> None:
+    """A job table as PM100 has it."""
     times = ("submit_time", "start_time", "end_time")
     numbers = ("run_time", "time_limit", "num_nodes_alloc", "num_cores_alloc", "num_gpus_alloc", "mem_alloc")
     row = {
@@ -151,7 +151,12 @@ def _tables(place: Path) -> None:
         **dict.fromkeys(numbers, 4),
     }
     frame = pl.DataFrame([row]).with_columns(pl.from_epoch(pl.col(*times)).dt.replace_time_zone("UTC"))
-    frame.write_parquet(place / "job_table.parquet")
+    frame.write_parquet(path)
+
+
+def _tables(place: Path) -> None:
+    """A job table as PM100 has it, and one of a site in several files, with its mapping."""
+    write_pm100(place / "job_table.parquet")
     text = "id,submitted,ran,queue,cores\n{},100,60,a,4\n"
     (place / "tables").mkdir()
     for path in (place / "a.csv", place / "tables" / "1.csv"):

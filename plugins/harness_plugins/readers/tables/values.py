@@ -191,7 +191,7 @@ class Terms:
             return Value(Kind.NUMBER, _fixed(cell), DECIMALS)
         match dtype:
             case pl.String():
-                return Value(Kind.TEXT, cell)
+                return Value(Kind.TEXT, pl.when(cell.str.strip_chars() != "").then(cell))
             case pl.Datetime():
                 return Value(Kind.INSTANT, cell.dt.timestamp("us"))
             case pl.Duration():
@@ -239,7 +239,7 @@ class Terms:
     def _read(self, value: Value, term: Term, read: Callable[[pl.Expr], pl.Expr], says: str) -> pl.Expr:
         cell = value.expr.str.strip_chars()
         found = read(cell)
-        self._doubt((cell != "") & found.is_null(), _only(term), says)
+        self._doubt(cell.is_not_null() & found.is_null(), _only(term), says)
         return found
 
     def _doubt(self, rows: pl.Expr, column: str, says: str) -> None:
