@@ -122,6 +122,8 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
         run_code(page)
     if page == "docs/recording.md":
         _record(place)
+    if page == "docs/tables.md":
+        _tables(place)
 
 
 def _record(place: Path) -> None:
@@ -135,6 +137,33 @@ def _record(place: Path) -> None:
         recorder.write()
     events = [json.dumps({"type": each.event, "object": each.manifest}) for each in cluster.changes]
     (place / "stream.json").write_text("\n".join(events))
+
+
+def write_pm100(path: Path) -> None:
+    """A job table as PM100 has it."""
+    times = ("submit_time", "start_time", "end_time")
+    numbers = ("run_time", "time_limit", "num_nodes_alloc", "num_cores_alloc", "num_gpus_alloc", "mem_alloc")
+    row = {
+        "job_id": 1,
+        "partition": "1",
+        "user_id": 2,
+        **dict.fromkeys(times, 0),
+        **dict.fromkeys(numbers, 4),
+    }
+    frame = pl.DataFrame([row]).with_columns(pl.from_epoch(pl.col(*times)).dt.replace_time_zone("UTC"))
+    frame.write_parquet(path)
+
+
+def _tables(place: Path) -> None:
+    """A job table as PM100 has it, and one of a site in several files, with its mapping."""
+    write_pm100(place / "job_table.parquet")
+    text = "id,submitted,ran,queue,cores\n{},100,60,a,4\n"
+    (place / "tables").mkdir()
+    for path in (place / "a.csv", place / "tables" / "1.csv"):
+        path.write_text(text.format(path.name))
+    (place / "b.csv.gz").write_bytes(gzip.compress(text.format("b").encode()))
+    columns = {"job_id": "id", "submit_time": "submitted : unix", "duration": "ran", "queue": "queue"}
+    (place / "mine.yaml").write_text(dump_yaml([{"columns": {**columns, "request.cpu": "cores"}}]))
 
 
 def run_code(page: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +19,8 @@ from harness.cli.trace_file import account, from_file, open_file
 from harness.cli.trace_from_run import from_run
 from harness.cli.trace_generate import generate
 from harness.cli.trace_record import record
-from harness.errors import InputError
-from harness.text import printable
+from harness.errors import InputError, OptionError
+from harness.text import counted, printable
 
 if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
@@ -213,19 +214,27 @@ def calibrate(
     epilog="""\b
 Examples:
   harness trace convert philly.csv.gz philly.parquet
-  harness trace convert HPC2N-2002-2.2-cln.swf.gz hpc2n.parquet --set tenant=user"""
+  harness trace convert HPC2N-2002-2.2-cln.swf.gz hpc2n.parquet --set tenant=user
+  harness trace convert job_table.parquet pm100.parquet --map pm100"""
 )
-@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
-@click.argument("target", metavar="[OUT.parquet]", required=False, type=click.Path(path_type=Path))
+@click.argument(
+    "files", metavar="IN... OUT.parquet", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option("-o", "--output", metavar="OUT.parquet", type=click.Path(path_type=Path), help="The same.")
+@click.option(
+    "--map",
+    "mapping",
+    metavar="MAPPING.yaml|NAME",
+    help="Read a table of any columns, a folder or several files of one, as this mapping says.",
+)
 @from_file
 @calibrated(cluster=False)
 @click.pass_context
 def convert(
     ctx: click.Context,
-    source: Path,
-    target: Path | None,
+    files: tuple[Path, ...],
     output: Path | None,
+    mapping: str | None,
     reader: str | None,
     settings: tuple[str, ...],
     calibration: Calibration,
@@ -233,11 +242,29 @@ def convert(
     """Convert a trace of any format that a reader knows to canonical Parquet.
 
     Prints the conventions that were applied and which rows were left out, by reason; the file keeps both.
+    With --map a job table of any columns is read: Parquet, JSON or text.
     """
     from harness.trace.write import write_trace
 
-    target = parquet_target(target, output)
+    last = files[-1] if len(files) > 1 and output is None else None
+    source, *more = files[:-1] if last is not None else files
+    target = parquet_target(last, output)
+    if mapping is not None:
+        if reader is not None:
+            raise OptionError(f"--map reads a table, and --reader {reader} another format", hint="give one")
+        reader, settings = "table", (*settings, f"mapping={mapping}", *_further(more))
+    elif more:
+        raise OptionError(
+            f"{counted(len(files) - (last is not None), 'file')} are given, and one is converted",
+            hint="--map reads several files of one table",
+        )
     opened = calibration.of_trace(open_file(ctx, source, reader, settings))
-    spare(source, target, "trace")
+    for each in (source, *more):
+        spare(each, target, "trace")
     write_trace(opened, target)
     click.echo(account(opened, target))
+
+
+def _further(files: Sequence[Path]) -> list[str]:
+    """The setting that names further files of a table."""
+    return ["also=" + "\n".join(map(str, files))] if files else []

@@ -83,7 +83,12 @@ class Table:
 
 
 def open_table(
-    path: Path, names: Sequence[str] | None = None, *, delimiter: str = ",", nulls: Sequence[str] = ()
+    path: Path,
+    names: Sequence[str] | None = None,
+    *,
+    delimiter: str = ",",
+    nulls: Sequence[str] = (),
+    data: bytes | None = None,
 ) -> Table:
     """A file of delimited text, plain or gzipped.
 
@@ -92,11 +97,12 @@ def open_table(
         names: its columns if it has no header line.
         delimiter: between its cells.
         nulls: words that mean that a cell is empty, besides the empty one.
+        data: what it holds, where that was read before.
 
     Raises:
         TraceError: it cannot be read, or its header line names a column twice.
     """
-    lines = lines_of(path, contents(path))
+    lines = lines_of(path, contents(path) if data is None else data)
     if names is None:
         place, head = next(lines)
         try:

@@ -59,9 +59,10 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """The reader for a folder: the one that says that it is one of its traces."""
-    asked = plugins.readers if name is None else [plugins.reader(name)]
-    for spec in asked:
+    """The reader for a folder: the one that is named and reads folders, or that takes it for its own."""
+    if name is not None and (named := plugins.reader(name)).folder is not None:
+        return named
+    for spec in plugins.readers:
         if _takes(spec, spec.folder, path):
             return spec
     raise TraceError(str(path), [Fault("", "is a directory, not a trace file")])

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from cli_environment import called
 from command_lines import carried_out
+from doc_pages import write_pm100
 
 from harness.cli import cli
 from harness.plugins import load
@@ -82,6 +83,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "docs" / "examples" / "job.yaml", place)
     with gzip.open(ROOT / "docs" / "examples" / "live.json.gz") as live:
         (place / "dump.yaml").write_bytes(live.read())
+    write_pm100(place / "job_table.parquet")
     with gzip.open(place / "philly.csv.gz", "wt") as file:
         file.write(PHILLY)
     with gzip.open(place / "HPC2N-2002-2.2-cln.swf.gz", "wt") as file:

@@ -123,6 +123,14 @@ FORMATS: tuple[Format, ...] = (
         options=options.CSV_OPTIONS,
     ),
     Format(
+        "table",
+        "tables",
+        "job tables of any columns, Parquet, JSON or text, by a mapping: see docs/tables.md",
+        lambda path, head: False,
+        options=options.TABLE_OPTIONS,
+        folder=lambda path: False,
+    ),
+    Format(
         "philly-log",
         "philly_log",
         "the whole log of Microsoft's Philly: cluster_job_log, JSON with every attempt",

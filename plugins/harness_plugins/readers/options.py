@@ -144,6 +144,11 @@ CSV_OPTIONS = (
     Option("delimiter", "comma", "what stands between the cells: comma, tab, or one character"),
 )
 
+TABLE_OPTIONS = (
+    Option("mapping", "", "a YAML file that says what the columns are, or the name of a known data set"),
+    Option("also", "", "further files of the same table, one a line"),
+)
+
 KUBERNETES_OPTIONS = (
     Option(
         "attempts",

@@ -1,0 +1,7 @@
+"""Job tables of any columns: a closed language says what of them becomes a trace."""
+
+from __future__ import annotations
+
+from harness_plugins.readers.tables.reading import read
+
+__all__ = ["read"]

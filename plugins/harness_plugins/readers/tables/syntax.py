@@ -1,0 +1,314 @@
+"""The language of mappings: what a column of a trace is made of, and which rows of a table count.
+
+    SOURCE    = VALUE [: UNIT]  |  'constant'
+    VALUE     = TERM [/ TERM]
+    TERM      = column | col("a name") | number | TERM + TERM | TERM - TERM | FUNCTION(...)
+    CONDITION = TERM op TERM | TERM is None | TERM in ('a', 'b') | and, or, not
+
+Python's own parser reads it. What it reads becomes the few classes below, or a fault that names the place. So
+a mapping can read no file, see no clock, and call nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NoReturn, TypeAlias
+
+FUNCTIONS = {
+    "tres": (2, None),
+    "size": (1, 1),
+    "span": (1, 1),
+    "unless": (2, None),
+    "below": (2, 2),
+    "first": (1, None),
+    "most": (1, None),
+    "count": (1, 1),
+    "row": (0, 0),
+}
+"""Function -> how many arguments it takes at least and at most; None is any number."""
+
+_LONGEST = 10_000
+_DEEPEST = 100
+_HAS = "the language has columns, col('a name'), numbers, + and -, one /, and the functions " + ", ".join(
+    f"{name}()" for name in FUNCTIONS
+)
+_OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+class LanguageError(ValueError):
+    """What is wrong with a text of the language, with its place and what the language has instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a row has in a column."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number or a text."""
+
+    value: Decimal | str
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Two terms, added up or one taken from the other."""
+
+    left: Term
+    right: Term
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of the language."""
+
+    name: str
+    arguments: tuple[Term, ...]
+
+
+Term: TypeAlias = Column | Literal | Sum | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a column of a trace is made of.
+
+    Attributes:
+        text: as it is written.
+        term: what it is; of a division the numerator.
+        by: what it is divided by; None without a division.
+        unit: of the term's number or text; "" where none is written.
+        constant: the text that all rows have instead; None where rows say it.
+    """
+
+    text: str
+    term: Term
+    by: Term | None = None
+    unit: str = ""
+    constant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Whether two terms compare so; `operator` is one of Python's six."""
+
+    left: Term
+    operator: str
+    right: Term
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Whether a term has no value."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """Whether a term is one of some constants."""
+
+    term: Term
+    values: tuple[Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Whether a condition does not hold."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Whether all of some conditions hold, or any of them."""
+
+    conditions: tuple[Condition, ...]
+    every: bool
+
+
+Condition: TypeAlias = Compared | IsNull | IsIn | Not | Together
+
+
+def parse_source(text: str) -> Source:
+    """What a column of a trace is made of.
+
+    Raises:
+        LanguageError: the text is not of the language.
+    """
+    text = text.strip()
+    constant = _quoted(text)
+    if constant is not None:
+        return Source(text, Literal(constant), constant=constant)
+    value, unit = _split_unit(text)
+    node = _parsed(value)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return Source(text, _term(node.left, value), _term(node.right, value), unit)
+    return Source(text, _term(node, value), unit=unit)
+
+
+def parse_term(text: str) -> Term:
+    """A single term, such as the column that `latest` names.
+
+    Raises:
+        LanguageError: the text is not of the language.
+    """
+    return _term(_parsed(text.strip()), text.strip())
+
+
+def parse_condition(text: str) -> Condition:
+    """Which rows count.
+
+    Raises:
+        LanguageError: the text is not of the language.
+    """
+    return _condition(_parsed(text.strip()), text.strip())
+
+
+def columns_of(each: Term | Condition | None) -> Iterator[str]:
+    """The columns of the table that a term or a condition names."""
+    match each:
+        case Column(name):
+            yield name
+        case Sum(left, right) | Compared(left, _, right):
+            yield from columns_of(left)
+            yield from columns_of(right)
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from columns_of(argument)
+        case IsNull(term) | IsIn(term):
+            yield from columns_of(term)
+        case Not(condition):
+            yield from columns_of(condition)
+        case Together(conditions):
+            for condition in conditions:
+                yield from columns_of(condition)
+
+
+def _quoted(text: str) -> str | None:
+    """What stands between quotes, if all of a text does."""
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
+        return text[1:-1]
+    return None
+
+
+def _split_unit(text: str) -> tuple[str, str]:
+    """The value and its unit, which begins at the first colon outside of quotes."""
+    quote = ""
+    for place, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter == ":":
+            return text[:place].strip(), text[place + 1 :].strip()
+    return text, ""
+
+
+def _parsed(text: str) -> ast.expr:
+    if len(text) > _LONGEST:
+        raise LanguageError(f"has {len(text):,} characters; at most {_LONGEST:,} are read")
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        place = getattr(error, "offset", None)
+        at = f" at character {place:,}" if place else ""
+        raise LanguageError(f"{text!r:.80} is not understood{at}; {_HAS}") from None
+    if _depth(node) > _DEEPEST:
+        raise LanguageError(f"nests more than {_DEEPEST} deep")
+    return node
+
+
+def _depth(node: ast.AST) -> int:
+    """How deep a tree is, as far as it matters; without recursion."""
+    level: list[ast.AST] = [node]
+    depth = 0
+    while level and depth <= _DEEPEST:
+        level = [child for each in level for child in ast.iter_child_nodes(each)]
+        depth += 1
+    return depth
+
+
+def _refuse(node: ast.AST, text: str, why: str = "") -> NoReturn:
+    part = ast.get_source_segment(text, node) or text
+    place = getattr(node, "col_offset", 0) + 1
+    raise LanguageError(f"{part!r:.60} at character {place:,} {why or f'is not of the language; {_HAS}'}")
+
+
+def _term(node: ast.expr, text: str) -> Term:
+    match node:
+        case ast.Name(name):
+            return Column(name)
+        case ast.Constant(str() as value):
+            return Literal(value)
+        case ast.Constant(value) if type(value) in (int, float):
+            return Literal(_number(node, text))
+        case ast.UnaryOp(ast.USub(), ast.Constant(value)) if type(value) in (int, float):
+            return Literal(-_number(node.operand, text))
+        case ast.BinOp(left, ast.Add() | ast.Sub() as operator, right):
+            return Sum(_term(left, text), _term(right, text), 1 if isinstance(operator, ast.Add) else -1)
+        case ast.BinOp(_, ast.Div(), _):
+            _refuse(node, text, "divides inside of a term; one / may stand between two whole terms")
+        case ast.Call(ast.Name("col"), [ast.Constant(str() | int() as name)], []):
+            return Column(str(name))
+        case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
+            least, most = FUNCTIONS[name]
+            if len(arguments) < least or (most is not None and len(arguments) > most):
+                _refuse(node, text, f"has {len(arguments)} arguments; {name}() takes {_count(least, most)}")
+            return Call(name, tuple(_term(each, text) for each in arguments))
+        case ast.Call(ast.Name(name)):
+            _refuse(node, text, f"calls {name}(), which the language does not have; {_HAS}")
+        case _:
+            _refuse(node, text)
+
+
+def _count(least: int, most: int | None) -> str:
+    return f"{least}" if most == least else f"{least} or more"
+
+
+def _number(node: ast.expr, text: str) -> Decimal:
+    """A number as it is written: nothing of it passes through a float."""
+    written = (ast.get_source_segment(text, node) or "").replace("_", "")
+    try:
+        value = Decimal(written)
+    except ArithmeticError:
+        _refuse(node, text, "is no decimal number")
+    if not value.is_finite() or abs(value) >= 10**20 or value != round(value, 9):
+        _refuse(node, text, "is not between -10^20 and 10^20 with at most nine decimals")
+    return value
+
+
+def _condition(node: ast.expr, text: str) -> Condition:
+    match node:
+        case ast.BoolOp(operator, values):
+            return Together(tuple(_condition(each, text) for each in values), isinstance(operator, ast.And))
+        case ast.UnaryOp(ast.Not(), value):
+            return Not(_condition(value, text))
+        case ast.Compare(left, [ast.Is() | ast.IsNot() as operator], [ast.Constant(None)]):
+            found: Condition = IsNull(_term(left, text))
+            return found if isinstance(operator, ast.Is) else Not(found)
+        case ast.Compare(left, [ast.In() | ast.NotIn() as operator], [ast.Tuple() | ast.List() as several]):
+            found = IsIn(_term(left, text), tuple(_literal(each, text) for each in several.elts))
+            return found if isinstance(operator, ast.In) else Not(found)
+        case ast.Compare(left, [operator], [right]) if type(operator) in _OPERATORS:
+            return Compared(_term(left, text), _OPERATORS[type(operator)], _term(right, text))
+        case _:
+            _refuse(
+                node,
+                text,
+                "is no condition; write A == B, A < B, A is None, A in ('x', 'y'), and, or, not",
+            )
+
+
+def _literal(node: ast.expr, text: str) -> Literal:
+    found = _term(node, text)
+    if not isinstance(found, Literal):
+        _refuse(node, text, "is no constant; in (...) takes numbers and texts")
+    return found

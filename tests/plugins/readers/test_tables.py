@@ -1,0 +1,366 @@
+"""Tables of any columns: what a mapping makes of them, and what errors say of mappings and cells."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_environment import called
+
+from harness.errors import OptionError, TraceError
+from harness_plugins.readers.tables.mapping import named_mappings, read_mapping
+from harness_plugins.readers.tables.reading import read
+
+NAMES = "job_id: id\nsubmit_time: 'submitted : unix'\nduration: ran\nqueue: part\n"
+SHARED = Path(__file__).parents[4] / "shared" / "tables"
+Make = Callable[..., pl.DataFrame]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Make:
+    """The trace of a table by a mapping: columns and keys as they are given."""
+
+    def make(table: Any, columns: str = "", keys: str = "", name: str = "t.parquet") -> pl.DataFrame:
+        path = tmp_path / name
+        if isinstance(table, bytes):
+            path.write_bytes(table)
+        elif isinstance(table, pa.Table):
+            pq.write_table(table, path)
+        else:
+            pl.DataFrame(table).write_parquet(path)
+        mapping = tmp_path / "m.yaml"
+        text = "".join(f"  {line}\n" for line in (NAMES + columns).splitlines())
+        mapping.write_text(f"{keys}\ncolumns:\n{text}")
+        return read(path, {"mapping": str(mapping), "also": ""}).frame
+
+    return make
+
+
+def jobs(**columns: list[Any]) -> dict[str, list[Any]]:
+    """Two jobs, with further columns."""
+    return {"id": [7, 8], "submitted": [100, 200], "ran": [60, 61], "part": ["a", "b"], **columns}
+
+
+def test_amounts_of_a_job_are_divided_exactly_and_rounded_up(made: Make) -> None:
+    """In the unit of the trace; by no nodes there is no amount."""
+    table = jobs(nodes=[3, 0], cores=[10, 4], mem=[10.5, 1.0])
+    found = made(table, "request.cpu: cores / nodes\nrequest.memory: 'mem / nodes : GiB'\n")
+    assert found["request.cpu"].to_list() == [3334, None]
+    assert found["request.memory"].to_list() == [-(-21 * 2**29 // 3), None]
+
+
+def test_totals_become_pods_that_are_together_exactly_the_job(made: Make) -> None:
+    """Larger shares stand on the first pods; a job that divides has one kind of pods."""
+    table = jobs(nodes=[3, 2], cores=[10, 8], gpus=[4, 2])
+    found = made(table, "pods: nodes\ntotal.cpu: cores\ntotal.nvidia.com/gpu: gpus\n")
+    kinds = found.select("job_id", "pod_set", "pods", "request.cpu", "request.nvidia.com/gpu", "gang").rows()
+    assert kinds == [
+        ("7", "main", 1, 4000, 2, True),
+        ("7", "main-2", 2, 3000, 1, True),
+        ("8", "main", 2, 4000, 1, True),
+    ]
+    whole = found.select((pl.col("request.cpu") * pl.col("pods")).sum()).item()
+    assert whole == 18_000
+
+
+def test_functions_take_values_that_mean_none_away(made: Make) -> None:
+    """Slurm's numbers for no limit, sizes and TRES as texts, and the first that is there."""
+    table = jobs(
+        limit=[2**32 - 1, 90],
+        tres=["cpu=4,mem=246000M,gres/gpu=4,gres/gpu:v100=4", "1=20,1001=2"],
+        size=["85G", "4Gc"],
+        other=[None, 5],
+        listed=[["a", "b"], ["c"]],
+    )
+    found = made(
+        table,
+        "requested_time: 'below(limit, 4294967294) : m'\nrequest.memory: tres(tres, 'mem')\n"
+        "request.nvidia.com/gpu: tres(tres, 'gres/gpu', 1001)\nrequest.cpu: first(other, most(ran, 9))\n"
+        "pods: count(listed)\nlimit.memory: size(size)\nuser: unless(part, 'b')\n",
+    )
+    assert found["requested_time"].to_list() == [None, timedelta(minutes=90)]
+    assert found["request.memory"].to_list() == [246_000 * 2**20, 0]
+    assert found["request.nvidia.com/gpu"].to_list() == [4, 2]
+    assert found["request.cpu"].to_list() == [60_000, 5_000]
+    assert found["pods"].to_list() == [2, 1]
+    assert found["limit.memory"].to_list() == [85 * 2**30, None]
+    assert found["user"].to_list() == ["a", None]
+
+
+def test_typed_times_need_no_unit_and_an_offset_of_hours_is_one(made: Make) -> None:
+    """Timestamps of a zone, spans, and texts such as `2023-06-01 09:00:05+09`."""
+    zone = pa.timestamp("ns", "+05:30")
+    at = datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
+    table = pa.table(
+        {
+            "id": ["x"],
+            "submitted": [1.5],
+            "ran": pa.array([timedelta(seconds=5)], pa.duration("ns")),
+            "part": pa.array(["p"]).dictionary_encode(),
+            "began": pa.array([at], zone),
+            "over": ["2024-01-02 12:04:07+09"],
+        }
+    )
+    found = made(table, "recorded_start: began\nrecorded_end: over\n")
+    assert found["submit_time"].to_list() == [datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)]
+    assert found["duration"].to_list() == [timedelta(seconds=5)]
+    assert found["recorded_start"].to_list() == [at]
+    assert found["recorded_end"].to_list() == [at + timedelta(seconds=2)]
+
+
+def test_times_of_a_zone_follow_its_summer_time(tmp_path: Path) -> None:
+    """An hour that occurs twice is the earlier one, and counted; differences are of instants."""
+    table = tmp_path / "t.csv"
+    table.write_text(
+        "id,s,b,e\n1,2020-11-01 00:30:00,2020-11-01 00:30:00.5,2020-11-01 03:30:00\n2,2020-11-01 01:30:00,,\n"
+    )
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(
+        "zone: America/Los_Angeles\ncolumns: {job_id: id, submit_time: s, duration: e - b, queue: \"'q'\"}\n"
+    )
+    found = read(table, {"mapping": str(mapping), "also": ""})
+    assert found.frame["duration"].to_list() == [timedelta(hours=4) - timedelta(seconds=0.5)]
+    assert found.left_out == {"without duration": 1}
+    assert "1 times stand in an hour that occurs twice: the earlier is taken" in found.notes
+
+
+def test_rows_are_left_out_by_the_condition_that_they_do_not_meet(tmp_path: Path) -> None:
+    """Each part of an `and` counts its own; what is not there meets no comparison."""
+    table = tmp_path / "t.ndjson"
+    rows = [
+        {"id": each, "submitted": each, "ran": each, "part": part, "n": n}
+        for each, (part, n) in enumerate([("a", 1), ("b", 1), ("a", 5), ("a", None), ("c", 2)])
+    ]
+    table.write_text("\n".join(map(json.dumps, rows)))
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(
+        "where: part in ('a', 'c') and not n > 4 and n is not None\ncolumns:\n" + indented(NAMES)
+    )
+    found = read(table, {"mapping": str(mapping), "also": ""})
+    assert found.frame["job_id"].to_list() == ["0", "4"]
+    assert found.left_out == {"part in ('a', 'c') does not hold": 1, "not n > 4 does not hold": 2}
+
+
+def indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def test_the_latest_row_of_a_job_counts(made: Make) -> None:
+    """By the greatest value; the last of equal ones."""
+    table = {
+        "id": [1, 2, 1, 1],
+        "submitted": [1, 2, 3, 4],
+        "ran": [5] * 4,
+        "part": ["q"] * 4,
+        "at": [1, 1, 9, 9],
+    }
+    found = made(table, keys="latest: at")
+    assert found.select("job_id", pl.col("submit_time").dt.epoch("s")).rows() == [("2", 2), ("1", 4)]
+
+
+def test_a_folder_is_one_table_whose_types_are_widened(tmp_path: Path) -> None:
+    """Empty and absent columns, other integers and other zones go together, in the order of the names."""
+    for name, table in {
+        "a.parquet": {"id": [1], "submitted": [datetime(2024, 1, 1)], "ran": [1], "part": ["a"], "g": [None]},
+        "b.parquet": {
+            "id": [2],
+            "submitted": [datetime(2024, 1, 1, tzinfo=UTC)],
+            "ran": [1.5],
+            "part": ["b"],
+        },
+        "c.parquet": {"id": [3], "submitted": [datetime(2024, 1, 2)], "ran": [2], "part": ["c"], "g": [7]},
+    }.items():
+        (tmp_path / "d").mkdir(exist_ok=True)
+        pl.DataFrame(table).write_parquet(tmp_path / "d" / name)
+    (tmp_path / "d" / "notes.txt").write_text("no table")
+    mapping = tmp_path / "m.yaml"
+    columns = NAMES.replace("'submitted : unix'", "submitted") + "request.nvidia.com/gpu: g\n"
+    mapping.write_text("files: '*.parquet'\ncolumns:\n" + indented(columns))
+    found = read(tmp_path / "d", {"mapping": str(mapping), "also": ""}).frame
+    assert found["job_id"].to_list() == ["1", "2", "3"]
+    assert found["request.nvidia.com/gpu"].to_list() == [None, None, 7]
+    assert found["duration"].to_list() == [timedelta(seconds=each) for each in (1, 1.5, 2)]
+
+
+def packed(text: str) -> dict[str, bytes]:
+    """A text as files of several kinds."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        member = tarfile.TarInfo("t.tsv")
+        member.size = len(text)
+        tar.addfile(member, io.BytesIO(text.encode()))
+    return {
+        "t.tsv": text.encode(),
+        "t.tsv.gz": gzip.compress(text.encode()),
+        "t.tsv.tar.gz": archive.getvalue(),
+    }
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.tsv.tar.gz"])
+def test_texts_may_be_packed(name: str, made: Make) -> None:
+    """With tabs by their suffix."""
+    content = packed("id\tsubmitted\tran\tpart\n1\t10\t5\tq\n")[name]
+    assert made(content, keys="delimiter: tab", name=name)["duration"].to_list() == [timedelta(seconds=5)]
+
+
+def test_a_text_without_a_header_has_columns_by_number(tmp_path: Path) -> None:
+    """`col(3)` is the third one."""
+    table = tmp_path / "t.csv"
+    table.write_text("j1,5,60,q\nj2,6,61,r\n")
+    mapping = tmp_path / "m.yaml"
+    mapping.write_text(
+        "header: false\ncolumns:\n  job_id: col(1)\n  submit_time: 'col(2) : unix'\n"
+        "  duration: col(3)\n  queue: col(4)\n"
+    )
+    found = read(table, {"mapping": str(mapping), "also": ""}).frame
+    assert found["job_id"].to_list() == ["j1", "j2"]
+    assert found["queue"].to_list() == ["q", "r"]
+
+
+def test_records_inside_a_document_are_rows(made: Make) -> None:
+    """With what the element around them says."""
+    document = [{"part": "x", "tasks": [{"id": "a", "submitted": 1.25, "ran": 1, "m": [1, 2]}]}]
+    found = made(json.dumps(document).encode(), keys="records: tasks", name="t.json")
+    assert found["queue"].to_list() == ["x"]
+    assert found["submit_time"].to_list() == [datetime(1970, 1, 1, 0, 0, 1, 250_000, tzinfo=UTC)]
+
+
+def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) -> None:
+    """All of them at once, with their values; none becomes a number."""
+    table = jobs(cores=["4", "many"], limit=["1-00:00:00", "soon"], nodes=[1, 0])
+    with pytest.raises(TraceError) as error:
+        made(table, "request.cpu: cores\nrequested_time: span(limit)\npods: nodes\n")
+    assert [str(each) for each in error.value.faults] == [
+        "row 2: request.cpu: column cores: 'many' is not a number",
+        "row 2: requested_time: column limit: 'soon' is not a span such as P0DT0H30M0S or 1-02:03:04",
+        "row 2: pods: nodes is less than 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "says"),
+    [
+        (
+            "pods: nodes * 2\n",
+            "",
+            "pods: 'nodes * 2' at character 1 is not of the language; the language has",
+        ),
+        ("pods: a / b / c\n", "", "divides inside of a term"),
+        ("pods: open('x')\n", "", "calls open(), which the language does not have"),
+        ("pods: id.__class__\n", "", "is not of the language"),
+        ("pods: size(a, b)\n", "", "has 2 arguments; size() takes 1"),
+        ("pods: " + "+".join(["a"] * 20_000) + "\n", "", "characters; at most 10,000 are read"),
+        ("pods: " + "+".join(["a"] * 200) + "\n", "", "nests more than 100 deep"),
+        ("pods: " + "+".join(["a"] * 3_000) + "\n", "", "is not understood"),
+        ("pods: " + "(" * 3_000 + "a" + ")" * 3_000 + "\n", "", "is not understood"),
+        ("pods: 'a if b else c'\n", "", "is not of the language"),
+        ("podz: nodes\n", "", "podz: is no column of a trace"),
+        ("labels: nodes\n", "", "holds a map"),
+        ("total.cpu: a\nrequest.cpu: a\n", "", "total.cpu: is there beside request.cpu"),
+        ("", "where: part\n", "where: 'part' at character 1 is no condition"),
+        ("", "where: part < 3 < 4\n", "is no condition"),
+        ("", "zone: Mars\n", "zone: 'Mars' is no time zone"),
+        ("", "wher: part\n", "wher: is no key of a mapping"),
+        ("", "delimiter: ab\n", "delimiter: 'ab' is neither comma, tab, nor one character"),
+        ("pods: nothere\n", "", "column nothere: is in no file"),
+        ("request.memory: 'ran : QB'\n", "", "request.memory: ran : QB: 'QB' is none of its units"),
+        (
+            "request.cpu: 'ran : s'\n",
+            "",
+            "request.cpu: ran : s: 's' is none of its units (cores, millicores)",
+        ),
+        ("user: ran / 2\n", "", "user: ran / 2: divides, and a text is needed"),
+        ("request.cpu: count(part)\n", "", "column part is a text, and count() takes a list"),
+    ],
+)
+def test_what_is_not_of_the_language_is_named_with_its_key(
+    columns: str, keys: str, says: str, made: Make
+) -> None:
+    """And what the language has instead; nothing is called, and nothing crashes."""
+    with pytest.raises(TraceError) as error:
+        made(jobs(), columns, keys)
+    assert says in "\n".join(map(str, error.value.faults))
+
+
+def test_a_mapping_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    """A name that is nearly known is offered."""
+    with pytest.raises(OptionError, match="mapping pm10: there is no mapping of this name") as error:
+        read_mapping("pm10")
+    assert "did you mean 'pm100'" in (error.value.hint or "")
+    with pytest.raises(OptionError, match="no file of this name"):
+        read_mapping(str(tmp_path / "none.yaml"))
+
+
+def test_named_mappings_say_where_data_are_from_and_what_is_a_guess() -> None:
+    """All of them are of the language."""
+    assert len(named_mappings()) == 13
+    for name in named_mappings():
+        about = read_mapping(name).about
+        assert {"about", "source", "licence", "left_out", "conventions"} <= set(about), name
+
+
+def test_convert_takes_a_name_and_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was applied is printed, and the trace keeps it."""
+    columns = {
+        "job_id": ["a"], "submit_time": [1e6], "start_time": [1e6], "end_time": [1e6], "run_time": [5.0],
+        "wallclock_req": [9.0], "nodes_req": [1], "processors_req": [36], "gpus_req": [0], "mem_req": [0.0],
+        "user": ["u"], "partition": ["p"],
+    }  # fmt: skip
+    paths = []
+    for name in "ab":
+        path = tmp_path / f"{name}.parquet"
+        times = pl.col("submit_time", "start_time", "end_time")
+        frame = pl.DataFrame({**columns, "job_id": [name]}).with_columns(pl.from_epoch(times.cast(pl.Int64)))
+        frame.write_parquet(path)
+        paths.append(str(path))
+    out = str(tmp_path / "out.parquet")
+    assert called(["trace", "convert", *paths, out, "--map", "nrel_eagle"]) == 0
+    told = capsys.readouterr().out
+    assert "2 records read, 2 rows written" in told
+    assert "times have no zone and are taken as UTC" in told
+    assert pl.read_parquet(out)["request.cpu"].to_list() == [36_000, 36_000]
+    assert called(["trace", "convert", *paths, out]) == 2
+    assert "--map reads several files of one table" in capsys.readouterr().err
+    assert called(["trace", "convert", paths[0], out, "--map", "nrel_eagle", "--reader", "csv"]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no tables beside the checkout")
+@pytest.mark.parametrize("name", named_mappings())
+def test_facsimiles_of_published_tables_have_the_values_that_they_mean(name: str) -> None:
+    """Every value of every row, by the named mapping and by the one that stands beside the facsimiles."""
+    data = SHARED / "facsimile" / "data"
+    truth = pl.read_csv(SHARED / "facsimile" / "truth" / f"{name}.csv", infer_schema=False)
+    for mapping in (name, str(SHARED / "mappings" / f"{name}.yaml")):
+        found = read(data, {"mapping": mapping, "also": ""}).frame
+        assert found.height == truth.height
+        if truth["job_id"].null_count() == 0:
+            found, truth = found.sort("job_id"), truth.sort("job_id")
+            assert found["job_id"].to_list() == truth["job_id"].to_list()
+        gpus = next((each for each in found.columns if each.endswith("/gpu")), "")
+        for column, wanted in (
+            ("submit_time", "submit_time_us"),
+            ("duration", "duration_us"),
+            ("requested_time", "requested_time_us"),
+            ("recorded_start", "recorded_start_us"),
+            ("recorded_end", "recorded_end_us"),
+            ("pods", "pods"),
+            ("request.cpu", "request_cpu_millicores"),
+            ("request.memory", "request_memory_bytes"),
+            (gpus, "request_gpu"),
+        ):
+            if column in found.columns:
+                values, right = found[column].to_physical().cast(pl.Int64), truth[wanted].cast(pl.Int64)
+                if column.startswith("request."):
+                    values, right = values.fill_null(0), right.fill_null(0)
+                assert values.to_list() == right.to_list(), column
