@@ -43,6 +43,7 @@ class SchedulingQueue:
         self.attempts = 0
         self.failed_alike: list[PodInfo] = []
         self._hints = hints
+        self._began = 0  # what the timers count from
         self._last_stamp = self.now << _COUNTER_BITS
         # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
         self._active: list[tuple[int, int, Waiting]] = []
@@ -56,13 +57,18 @@ class SchedulingQueue:
         self._late: Waiting | None = None  # what the timer has moved, while it lies first in `_short` still
 
     def advance(self, now: int) -> None:
-        """It is `now`; at a new instant the timers come first."""
+        """It is `now`; at a new instant the timers come first.
+
+        They count from the second in which the first instant is.
+        """
         if now != self.now:
             if self._passed is not None or self._late is not None:
                 self._settle()
+            if self.now < 0:
+                self._began = now // SECOND * SECOND
             self._last_stamp += (now - self.now) << _COUNTER_BITS
             self.now = now
-            if now % _FLUSH_EVERY == 0:
+            if (now - self._began) % _FLUSH_EVERY == 0:
                 self._flush(now)
 
     def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
@@ -309,8 +315,8 @@ class SchedulingQueue:
             oldest = next(iter(others)).timestamp
         else:
             return None
-        since = oldest >> _COUNTER_BITS
-        return ((since + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
+        late = (oldest >> _COUNTER_BITS) + _LONGEST_IN_POOL
+        return late + _FLUSH_EVERY - (late - self._began) % _FLUSH_EVERY
 
     def _flush(self, now: int) -> None:
         late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS

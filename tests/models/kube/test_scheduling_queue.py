@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.cluster.pods import PodSpec
 from harness.models.kube.gangs import Gang
 from harness.models.kube.hints import Hints
@@ -124,6 +126,19 @@ def test_exactly_five_minutes_are_not_longer_than_five_minutes() -> None:
     waiting.advance(330 * SECOND)
     assert waiting.pop(VERSION) is None
     waiting.advance(360 * SECOND)
+    assert names(waiting) == ["a"]
+
+
+@pytest.mark.parametrize("first", [0, 7, 29])
+def test_the_timer_counts_from_the_second_of_the_first_instant(first: int) -> None:
+    """Whatever the time is then: a replay that begins later decides the same later."""
+    waiting = SchedulingQueue(Hints(lambda namespace: {}))
+    waiting.advance(first * SECOND + 300_000)
+    failed(waiting, pod("a"), first + 7, NODES)
+    assert waiting.next_flush() == (first + 330) * SECOND
+    waiting.advance((first + 310) * SECOND)
+    assert waiting.pop(VERSION) is None
+    waiting.advance((first + 330) * SECOND)
     assert names(waiting) == ["a"]
 
 
