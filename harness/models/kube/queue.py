@@ -268,8 +268,8 @@ class SchedulingQueue:
 
     # --- events -------------------------------------------------------------------------------------------
 
-    def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
-        """A bound pod, or one with a nomination, is gone."""
+    def pod_deleted(self, gone: PodInfo) -> None:
+        """A bound pod is gone."""
         if self._passed is not None or self._late is not None:
             self._settle()
         if not self._short and not self._others:
@@ -278,20 +278,16 @@ class SchedulingQueue:
         self._short.clear()
         if self._others:
             hints = self._hints
-            helped += [pod for pod in self._others if hints.after_deletion(pod, gone, was_bound=was_bound)]
+            helped += [pod for pod in self._others if hints.after_deletion(pod, gone)]
         if helped:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """A nomination is gone: to pods that are not more important, as if the pod itself were gone."""
+        """A nomination is gone: to pods that are not more important, as if a bound pod were gone."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
-        helped += [
-            pod
-            for pod in self._others
-            if pod.priority <= most and hints.after_deletion(pod, other, was_bound=False)
-        ]
+        helped += [pod for pod in self._others if pod.priority <= most and hints.after_deletion(pod, other)]
         self._move(helped)
 
     def pod_bound(self, bound: PodInfo) -> None:

@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cluster.pods import PodSpec, TopologySpreadConstraint
+from harness.cluster.pods import HostPort, PodSpec, TopologySpreadConstraint
 from harness.cluster.selectors import LabelSelector
 from harness.models.kube._blocks import Block, EqualPods
 from harness.models.kube.hints import Hints
-from harness.models.kube.placement.status import NODE_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
+from harness.models.kube.placement.status import (
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+)
 from harness.models.kube.pod import Peers, PodInfo, Templates
 from harness.models.kube.queue import SchedulingQueue
 from harness.units import MINUTE, SECOND
@@ -23,13 +28,19 @@ FIT_OR_NODE = frozenset({NODE_RESOURCES_FIT, NODE_AFFINITY})
 NODE = frozenset({NODE_AFFINITY})
 SPREAD = frozenset({NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD})
 SPREAD_ONLY = frozenset({POD_TOPOLOGY_SPREAD})
-OUTCOMES = (FIT,) * 12 + (FIT_OR_NODE,) * 3 + (NODE, SPREAD, SPREAD_ONLY)
+PORTS = frozenset({NODE_PORTS})
+OUTCOMES = (FIT,) * 12 + (FIT_OR_NODE,) * 3 + (NODE, SPREAD, SPREAD_ONLY, PORTS)
 
 CELLS = 4
 PRIORITIES = (0, 0, 0, 7)
 HINTS = Hints(lambda namespace: {})
 TEMPLATE = Templates({}, lambda namespace, labels: ()).of(
-    "default", {}, PodSpec(spread=(TopologySpreadConstraint("zone", 1, LabelSelector()),))
+    "default",
+    {},
+    PodSpec(
+        spread=(TopologySpreadConstraint("zone", 1, LabelSelector()),),
+        host_ports=(HostPort("TCP", "10.0.0.1", 80),),
+    ),
 )
 OTHER = PodInfo("other", TEMPLATE, 0, preempts=True)
 
@@ -101,15 +112,13 @@ class PlainQueue:
         self.discard(pod)
         self._active.append(pod)
 
-    def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
+    def pod_deleted(self, gone: PodInfo) -> None:
         """All whom the hints let hope are moved."""
-        self._move(lambda pod: HINTS.after_deletion(pod, gone, was_bound=was_bound))
+        self._move(lambda pod: HINTS.after_deletion(pod, gone))
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
         """The same for pods that are not more important."""
-        self._move(
-            lambda pod: pod.priority <= other.priority and HINTS.after_deletion(pod, other, was_bound=False)
-        )
+        self._move(lambda pod: pod.priority <= other.priority and HINTS.after_deletion(pod, other))
 
     def pod_bound(self, bound: PodInfo) -> None:
         """The same after a binding."""
@@ -169,7 +178,7 @@ class Twins:
         for queue, twin in self._each(self.rng.choice(list(self.waiting) or [""])):
             match self.event:
                 case "deleted":
-                    queue.pod_deleted(OTHER, was_bound=True)
+                    queue.pod_deleted(OTHER)
                 case "bound":
                     queue.pod_bound(OTHER)
                 case "activated" if twin is not None and twin.peers.loose:
