@@ -104,6 +104,9 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                 case "DefaultPreemption":
                     candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
+                    if not candidates and not nodes:
+                        what = "0, as minCandidateNodesAbsolute; kube-scheduler wants one of them above 0"
+                        args.fault("minCandidateNodesPercentage", what)
                 case "InterPodAffinity":
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
                 case "NodeResourcesFit" if "scoringStrategy" in args:

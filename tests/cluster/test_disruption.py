@@ -165,6 +165,16 @@ def test_arguments_of_plugins_are_read() -> None:
     assert found == SchedulerConfiguration(70, False, 20, 5, 7)
 
 
+def test_a_preemption_cannot_want_no_candidates_by_both_arguments() -> None:
+    """As kube-scheduler does not start then; either of them may be 0."""
+    args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
+    for name in args:
+        configured = {"name": "DefaultPreemption", "args": {**args, name: 1}}
+        assert configuration(profiles=[{"pluginConfig": [configured]}]).warnings == ()
+    with pytest.raises(ClusterError, match="minCandidateNodesPercentage: 0, as minCandidateNodesAbsolute"):
+        configuration(profiles=[{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}])
+
+
 def strategy(**fields: Any) -> Any:
     """The cluster of a configuration with a scoring strategy."""
     arguments = {"name": "NodeResourcesFit", "args": {"scoringStrategy": fields}}

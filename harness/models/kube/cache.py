@@ -136,10 +136,16 @@ class Cache:
         self.touch(self.nodes[pod.node])
 
     def nominate(self, pod: PodInfo, name: str) -> None:
-        """Make a pod's nomination the node of that name, or withdraw it with ""."""
-        if pod.nominated == name:
-            return
+        """Make a pod's nomination the node of that name, or withdraw it with "".
+
+        The same one anew, after each failed attempt, puts it behind the others that are nominated there.
+        """
         before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
+        if pod.nominated == name:
+            if after is not None and after.nominated[-1] is not pod:
+                after.nominated.remove(pod)
+                after.nominated.append(pod)
+            return
         pod.nominated = name
         if before is not None:
             before.nominated.remove(pod)

@@ -28,15 +28,13 @@ class Hints:
         self._near: dict[tuple[Template, Template], bool] = {}
         self._repelled: dict[tuple[Template, Template], bool] = {}
 
-    def after_deletion(self, waiting: PodInfo, gone: PodInfo, *, was_bound: bool) -> bool:
-        """Whether a pod that disappears, or gives up its nomination, may help a waiting one."""
+    def after_deletion(self, waiting: PodInfo, gone: PodInfo) -> bool:
+        """Whether a bound pod that disappears, or one that loses its nomination, may help a waiting one."""
         rejected_by = waiting.rejected_by
         if NODE_RESOURCES_FIT in rejected_by:
             return True
         if INTER_POD_AFFINITY in rejected_by and self._repel(waiting.template, gone.template):
             return True
-        if not was_bound:
-            return False
         if NODE_PORTS in rejected_by and ports_taken(waiting.template.shape.ports, gone.template.shape.ports):
             return True
         return POD_TOPOLOGY_SPREAD in rejected_by and _counted(waiting.template, gone.template)

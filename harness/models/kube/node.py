@@ -28,7 +28,8 @@ class NodeInfo:
         scored_cpu, scored_memory: what pods on it request, with defaults, for NodeResourcesFit's score.
         pods: the pods on it, terminating ones included, in the order in which they came.
         ports: host ports that are taken, each with the number of pods that take it.
-        nominated: pods for which a preemption made room on it, in the order of their nominations.
+        nominated: pods for which a preemption made room on it, in the order in which they were nominated or
+            last failed with the nomination.
         generation: grows with every change of the above.
     """
 

@@ -43,6 +43,7 @@ class SchedulingQueue:
         self.attempts = 0
         self.failed_alike: list[PodInfo] = []
         self._hints = hints
+        self._began = 0  # what the timers count from
         self._last_stamp = self.now << _COUNTER_BITS
         # Sorted, the next one last: by priority and age, and before that by the end of the backoff.
         self._active: list[tuple[int, int, Waiting]] = []
@@ -56,13 +57,18 @@ class SchedulingQueue:
         self._late: Waiting | None = None  # what the timer has moved, while it lies first in `_short` still
 
     def advance(self, now: int) -> None:
-        """It is `now`; at a new instant the timers come first."""
+        """It is `now`; at a new instant the timers come first.
+
+        They count from the second in which the first instant is.
+        """
         if now != self.now:
             if self._passed is not None or self._late is not None:
                 self._settle()
+            if self.now < 0:
+                self._began = now // SECOND * SECOND
             self._last_stamp += (now - self.now) << _COUNTER_BITS
             self.now = now
-            if now % _FLUSH_EVERY == 0:
+            if (now - self._began) % _FLUSH_EVERY == 0:
                 self._flush(now)
 
     def doze(self, at: int, before: int, version: int) -> tuple[int, int]:
@@ -262,8 +268,8 @@ class SchedulingQueue:
 
     # --- events -------------------------------------------------------------------------------------------
 
-    def pod_deleted(self, gone: PodInfo, *, was_bound: bool) -> None:
-        """A bound pod, or one with a nomination, is gone."""
+    def pod_deleted(self, gone: PodInfo) -> None:
+        """A bound pod is gone."""
         if self._passed is not None or self._late is not None:
             self._settle()
         if not self._short and not self._others:
@@ -272,20 +278,16 @@ class SchedulingQueue:
         self._short.clear()
         if self._others:
             hints = self._hints
-            helped += [pod for pod in self._others if hints.after_deletion(pod, gone, was_bound=was_bound)]
+            helped += [pod for pod in self._others if hints.after_deletion(pod, gone)]
         if helped:
             self._move(helped)
 
     def nomination_withdrawn(self, other: PodInfo) -> None:
-        """A nomination is gone: to pods that are not more important, as if the pod itself were gone."""
+        """A nomination is gone: to pods that are not more important, as if a bound pod were gone."""
         self._settle()
         hints, most = self._hints, other.priority
         helped = [pod for pod in self._short if pod.priority <= most]
-        helped += [
-            pod
-            for pod in self._others
-            if pod.priority <= most and hints.after_deletion(pod, other, was_bound=False)
-        ]
+        helped += [pod for pod in self._others if pod.priority <= most and hints.after_deletion(pod, other)]
         self._move(helped)
 
     def pod_bound(self, bound: PodInfo) -> None:
@@ -309,8 +311,8 @@ class SchedulingQueue:
             oldest = next(iter(others)).timestamp
         else:
             return None
-        since = oldest >> _COUNTER_BITS
-        return ((since + _LONGEST_IN_POOL) // _FLUSH_EVERY + 1) * _FLUSH_EVERY
+        late = (oldest >> _COUNTER_BITS) + _LONGEST_IN_POOL
+        return late + _FLUSH_EVERY - (late - self._began) % _FLUSH_EVERY
 
     def _flush(self, now: int) -> None:
         late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS

@@ -132,12 +132,12 @@ class Scheduler:
             self.cache.remove_pod(pod)
             if covered and not pod.terminating and not waited:
                 self.budgets.runs(pod.template, -1)
-            self.queue.pod_deleted(pod, was_bound=True)
+            self.queue.pod_deleted(pod)
             return
         self.queue.discard(pod)
         if pod.nominated:
             self.cache.nominate(pod, "")
-            self.queue.pod_deleted(pod, was_bound=False)
+            self.queue.nomination_withdrawn(pod)
 
     # --- what it decides ----------------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class Scheduler:
             for pod in pods:
                 self.cache.remove_pod(pod)
             for pod in pods:
-                self.queue.pod_deleted(pod, was_bound=True)
+                self.queue.pod_deleted(pod)
             for pod in gang.unplaced:  # none of them is tried before something else is gone
                 self.queue.discard(pod)
                 self.queue.add_unschedulable(pod, _BY_ITS_GANG)
@@ -299,7 +299,7 @@ class Scheduler:
         """A pod that is not bound yet makes room at once, and is tried again."""
         gangs.lose_place(victim)
         self.cache.remove_pod(victim)
-        self.queue.pod_deleted(victim, was_bound=True)
+        self.queue.pod_deleted(victim)
         self.queue.add_unschedulable(victim, _BY_ITS_GANG)
         return refuse(
             victim, GangRefusal("it waited for its gang, and its place went to a more important pod")
@@ -327,7 +327,9 @@ class Scheduler:
     def _fail(self, pod: PodInfo, rejecting: frozenset[str], why: Unschedulable) -> Iterator[Refuse]:
         """A pod waits; why is recorded when it is new."""
         peers, is_new = pod.peers, pod.note_rejection(rejecting)
-        if not pod.nominated:
+        if pod.nominated:
+            self.cache.nominate(pod, pod.nominated)
+        else:
             peers.rejected_by, peers.refusal, peers.lasting = rejecting, why, None
             if not self.scheduling.moves_on(why.diagnosis.nodes):
                 peers.failed_at = self.cache.version

@@ -304,6 +304,8 @@ class QuotaScheduler:
         if is_new:
             outcome = outcome.with_figures()
         nominated = [pod for pod in pods if pod.nominated]
+        for pod in nominated:
+            self.cache.nominate(pod, pod.nominated)
         if not nominated and not self._moves_on(outcome.failure):
             peers = leader.peers
             peers.failed_at, peers.rejected_by, peers.refusal = self._version, rejecting, outcome

@@ -35,6 +35,7 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
     record = _Record()
     engine = Engine([_arrivals(case)], cluster, record, until=case["given"]["horizon"] * SECOND)
     policy = default_preemption(cluster, engine.view, {}, gives_up=False)
+    policy.scheduler.advance(0)  # timers begin with the case, and not with its first pod
     outcome = engine.run(policy, name="default-preemption")
     return {
         "decisions": record.decisions,

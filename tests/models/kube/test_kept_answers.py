@@ -20,7 +20,7 @@ from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.placement.shape_nodes import ShapeNodes
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.preemption.budgets import Budgets
-from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
+from harness.models.kube.preemption.evaluator import Found, Preemption, pick_one_node_for_preemption
 
 APPS = ("a", "b", "c")
 
@@ -80,8 +80,9 @@ def random_pod(rng: random.Random, name: str, templates: Templates) -> PodInfo:
 class Answers:
     """The scheduler's answers to one pod."""
 
-    def __init__(self, cluster: Cluster, cache: Cache, budgets: Budgets) -> None:
-        configuration = SchedulerConfiguration(min_candidate_nodes_absolute=4)
+    def __init__(
+        self, cluster: Cluster, cache: Cache, budgets: Budgets, configuration: SchedulerConfiguration
+    ) -> None:
         self.scheduling = Scheduling(cache)
         self.preemption = Preemption(cache, budgets, configuration)
 
@@ -92,6 +93,9 @@ class Answers:
         if isinstance(found, NodeInfo):
             return (found.name,)
         search = self.preemption.find_candidates(pod, found)
+        one_by_one = self.preemption.find_candidates(pod, found, explain=True)
+        assert _keys(search) == _keys(one_by_one)
+        assert search.failed == one_by_one.failed
         if not search.candidates:
             return (found.rejecting, search.failed)
         chosen = pick_one_node_for_preemption(search.candidates)
@@ -117,6 +121,10 @@ class Answers:
         assert found.rejecting == {status.plugin for status in examined.statuses.values()}
 
 
+def _keys(found: Found) -> list[Any]:
+    return [candidate.key for candidate in found.candidates]
+
+
 @given(st.integers(0, 10**6))
 def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> None:
     """After any series of bindings, ends, evictions and nominations, old and new schedulers agree."""
@@ -125,7 +133,11 @@ def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> 
     cache = Cache(cluster)
     budgets = Budgets(cluster.disruption_budgets, live=True)
     templates = Templates(cache.resources, budgets.covering)
-    kept = Answers(cluster, cache, budgets)
+    wanted = SchedulerConfiguration(
+        min_candidate_nodes_absolute=rng.choice((0, 1, 2, 4, 100)),
+        min_candidate_nodes_percentage=rng.choice((10, 40)),
+    )
+    kept = Answers(cluster, cache, budgets, wanted)
     bound: list[PodInfo] = []
     nominated: list[PodInfo] = []
     looked_at: list[ShapeNodes] = []
@@ -137,7 +149,7 @@ def test_answers_that_are_kept_are_those_that_would_be_found_anew(seed: int) -> 
             cache.nominate(pod, rng.choice(cache.nodes).name)
             nominated.append(pod)
         answer = kept.to(pod)
-        assert answer == Answers(cluster, cache, budgets).to(pod)
+        assert answer == Answers(cluster, cache, budgets, wanted).to(pod)
         looked_at.append(kept.scheduling.shape_nodes(pod.template.shape))
         for nodes in rng.sample(looked_at, min(3, len(looked_at))):
             assert nodes.still_none() == (not ShapeNodes(nodes.shape, cache).any_fits)

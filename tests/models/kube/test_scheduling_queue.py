@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from harness.cluster.pods import PodSpec
+import pytest
+
+from harness.cluster.pods import HostPort, PodSpec, TopologySpreadConstraint
+from harness.cluster.selectors import LabelSelector
 from harness.models.kube.gangs import Gang
 from harness.models.kube.hints import Hints
-from harness.models.kube.placement.status import NODE_AFFINITY, NODE_RESOURCES_FIT
+from harness.models.kube.placement.status import (
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    POD_TOPOLOGY_SPREAD,
+)
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.queue import SchedulingQueue
 from harness.units import SECOND
 
 FIT = frozenset({NODE_RESOURCES_FIT})
 NODES = frozenset({NODE_AFFINITY})
-TEMPLATE = Templates({"cpu": 0, "memory": 1}, lambda namespace, labels: ()).of("default", {}, PodSpec())
+TEMPLATES = Templates({"cpu": 0, "memory": 1}, lambda namespace, labels: ())
+TEMPLATE = TEMPLATES.of("default", {}, PodSpec())
 VERSION = 0
 
 
@@ -37,7 +46,7 @@ def failed(waiting: SchedulingQueue, one: PodInfo, second: int, by: frozenset[st
 def deleted(waiting: SchedulingQueue, second: int) -> None:
     """A bound pod ends at a second."""
     waiting.advance(second * SECOND)
-    waiting.pod_deleted(pod("x"), was_bound=True)
+    waiting.pod_deleted(pod("x"))
 
 
 def names(waiting: SchedulingQueue) -> list[str]:
@@ -127,6 +136,19 @@ def test_exactly_five_minutes_are_not_longer_than_five_minutes() -> None:
     assert names(waiting) == ["a"]
 
 
+@pytest.mark.parametrize("first", [0, 7, 29])
+def test_the_timer_counts_from_the_second_of_the_first_instant(first: int) -> None:
+    """Whatever the time is then: a replay that begins later decides the same later."""
+    waiting = SchedulingQueue(Hints(lambda namespace: {}))
+    waiting.advance(first * SECOND + 300_000)
+    failed(waiting, pod("a"), first + 7, NODES)
+    assert waiting.next_flush() == (first + 330) * SECOND
+    waiting.advance((first + 310) * SECOND)
+    assert waiting.pop(VERSION) is None
+    waiting.advance((first + 330) * SECOND)
+    assert names(waiting) == ["a"]
+
+
 def test_a_withdrawn_nomination_helps_pods_that_are_not_more_important() -> None:
     """The room that was kept is free to pods of the same or lower priority, the pod itself among them."""
     waiting = queue()
@@ -136,6 +158,26 @@ def test_a_withdrawn_nomination_helps_pods_that_are_not_more_important() -> None
     waiting.advance(100 * SECOND)
     waiting.nomination_withdrawn(same)
     assert names(waiting) == ["same", "lower"]
+
+
+@pytest.mark.parametrize("gone", ["bound", "nominated"])
+def test_a_pod_that_is_gone_helps_those_that_its_ports_and_its_labels_kept_out(gone: str) -> None:
+    """Whether it was bound, or only had a nomination; another one helps neither of them."""
+    spread = TopologySpreadConstraint("zone", 1, LabelSelector({"app": "a"}))
+    port = HostPort("TCP", "0.0.0.0", 80)
+    apart = PodInfo("apart", TEMPLATES.of("default", {}, PodSpec(spread=(spread,))), 0, preempts=True)
+    web = PodInfo("web", TEMPLATES.of("default", {}, PodSpec(host_ports=(port,))), 0, preempts=True)
+    labelled = PodInfo("a", TEMPLATES.of("default", {"app": "a"}, PodSpec()), 0, preempts=True)
+    other_port = PodSpec(host_ports=(HostPort("TCP", "10.0.0.1", 81),))
+    other = PodInfo("b", TEMPLATES.of("default", {"app": "b"}, other_port), 0, preempts=True)
+    for helper, helped in ((other, []), (labelled, ["apart"]), (web, ["web"])):
+        waiting = queue()
+        failed(waiting, apart, 0, frozenset({POD_TOPOLOGY_SPREAD}))
+        failed(waiting, web, 0, frozenset({NODE_PORTS}))
+        waiting.advance(100 * SECOND)
+        event = waiting.pod_deleted if gone == "bound" else waiting.nomination_withdrawn
+        event(helper)
+        assert names(waiting) == helped
 
 
 def test_a_pod_whose_equal_has_failed_is_not_tried_in_vain() -> None:

@@ -43,6 +43,11 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
     least = [rng.randint(0, CAPACITY // 3) for _ in range(3)]
     quotas = [leaf(f"q{number}", each, rng.choice([each, CAPACITY])) for number, each in enumerate(least)]
     jobs, at = Jobs(), 0
+    spread = {"maxSkew": 1, "topologyKey": "name", "whenUnsatisfiable": "DoNotSchedule"}
+    specs = [None] * 6 + [
+        {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
+        {"topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}]},
+    ]
     for number in range(rng.randint(20, 60)):
         at += rng.choice((0, 0, 1, 4))
         gang = rng.random() < 0.4
@@ -56,8 +61,11 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
             gang=gang,
             priority=rng.choice((0, 0, 0, 7)),
             grace=rng.choice((0, 0, 2)),
+            labels={"app": "web"} if rng.random() < 0.2 else None,
+            spec=rng.choice(specs),
         )
-    return cluster(*(node(f"n{number}", 4) for number in range(4)), tree(CAPACITY, *quotas)), jobs
+    nodes = [node(f"n{number}", 4, labels={"name": f"n{number}"}) for number in range(4)]
+    return cluster(*nodes, tree(CAPACITY, *quotas)), jobs
 
 
 @pytest.mark.parametrize(

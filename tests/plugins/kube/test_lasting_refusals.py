@@ -26,6 +26,14 @@ def crowd(rng: random.Random) -> tuple[list[Any], Jobs]:
     large = {"size": "large"}
     kinds: list[dict[str, Any]] = [{}, {}, {}, {"nodeSelector": large}]
     kinds += [{"labels": {"app": "lonely"}, "affinity": alone}, {"labels": {"app": "lonely"}}]
+    selector = {"matchLabels": {"app": "lonely"}}
+    spread = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
+    kinds.append(
+        {
+            "labels": {"app": "lonely"},
+            "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
+        }
+    )
     for cpu in (1, 4):
         container = {"name": "c", "resources": {"requests": {"cpu": cpu}}, "ports": [{"hostPort": 80}]}
         kinds.append({"containers": [container]})

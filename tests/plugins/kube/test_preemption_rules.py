@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import World, budget, job, node
 
 from harness import Job
+from harness.cluster.load import cluster_from
+from harness.cluster.pods import PodSpec
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.engine.events import BIND, FINISH, GONE, NOMINATE, PREEMPT, SUBMIT, Fact
+from harness.models.kube.cache import Cache
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT
+from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.scheduler import Scheduler
 
 
 class Watched(World):
@@ -110,6 +119,108 @@ def test_the_record_says_what_decided() -> None:
             "victims": {"a": 1},
         }
     ]
+
+
+def candidates(absolute: int, percentage: int = 1) -> dict[str, Any]:
+    """A configuration that wants so many candidate nodes for a preemption."""
+    args = {"minCandidateNodesAbsolute": absolute, "minCandidateNodesPercentage": percentage}
+    return {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}],
+    }
+
+
+def with_candidates(absolute: int, *, ports: bool, free: bool = False) -> World:
+    """Three nodes, of which the last has the least important pod; a budget lets none go, or not the last."""
+    container = {"name": "c", "resources": {"requests": {"cpu": 10}}, "ports": [{"hostPort": 80}]}
+    spec = {"containers": [container]} if ports else {}
+    jobs = [
+        job(f"f{number}", {"cpu": 10}, priority=3 - number, at=number, grace=5, labels={"app": app}, **spec)
+        for number, app in enumerate(("a", "a", "b" if free else "a"))
+    ]
+    preemptor = job("p", {"cpu": 10}, priority=9, at=10, **spec)
+    world = [*(node(f"n{number}") for number in range(3)), budget("a", {"app": "a"}, minAvailable=3)]
+    return World([*world, candidates(absolute)], *jobs, preemptor, until=30)
+
+
+@pytest.mark.parametrize("ports", [False, True])
+@pytest.mark.parametrize(("wanted", "chosen", "told"), [(1, "f0", 1), (2, "f1", 2), (3, "f2", 3)])
+def test_of_candidates_that_all_break_a_budget_no_more_than_wanted_are_kept(
+    wanted: int, chosen: str, told: int, ports: bool
+) -> None:
+    """The search goes on beyond them for one that breaks none; a better one that it meets does not count."""
+    world = with_candidates(wanted, ports=ports)
+    (line,) = [each for each in world.about("preempt") if each.startswith("10 ")]
+    assert line == f"10 preempt {chosen} by p on n{chosen[1:]}"
+    assert world.details[0]["candidates"] == told
+
+
+@pytest.mark.parametrize("ports", [False, True])
+def test_a_candidate_that_breaks_no_budget_is_found_behind_those_that_do(ports: bool) -> None:
+    """One is wanted; the first two break a budget, of which one is kept, and the third does not."""
+    world = with_candidates(1, ports=ports, free=True)
+    assert world.about("preempt")[0] == "10 preempt f2 by p on n2"
+    assert world.details[0]["candidates"] == 2
+
+
+@pytest.mark.parametrize("ports", [False, True])
+def test_where_no_candidate_is_wanted_nobody_is_preempted(ports: bool) -> None:
+    """A hundredth of three nodes, and at least none: the pod waits until one ends."""
+    world = with_candidates(0, ports=ports, free=True)
+    assert world.about("preempt", "nominate") == []
+    assert [(time, detail["preemption"]) for time, _, detail in world.refused if detail] == [
+        (10, "no node can be freed for it")
+    ]
+
+
+def test_nominations_are_withdrawn_in_the_order_in_which_their_pods_failed_last() -> None:
+    """Pod a was nominated first; at 10 both fail again while their victims leave, b before a."""
+    world = World(
+        [node("n1", cpu=11), node("n2", cpu=1)],
+        job("v1", {"cpu": 5}, grace=100),
+        job("v2", {"cpu": 5}, at=1, grace=100),
+        job("w", {"cpu": 1}, at=1),
+        job("x", {"cpu": 1}, at=1, runs=9),
+        job("a", {"cpu": 5}, priority=5, at=2),
+        job("b", {"cpu": 5}, priority=6, at=3),
+        job("c", {"cpu": 11}, priority=9, at=20),
+        until=20,
+    )
+    assert world.about("nominate", "unnominate") == [
+        "2 nominate a on n1",
+        "3 nominate b on n1",
+        "20 unnominate b",
+        "20 unnominate a",
+        "20 nominate c on n1",
+    ]
+
+
+def test_a_nomination_that_is_made_anew_is_behind_the_others() -> None:
+    """As when a pod preempts once more for the node it is nominated to; nothing else changes."""
+    cache = Cache(cluster_from([node("n1")], "test"))
+    template = Templates(cache.resources, lambda namespace, labels: ()).of("default", {}, PodSpec())
+    one, two = (PodInfo(name, template, 0, preempts=True) for name in ("one", "two"))
+    for pod in (one, two):
+        cache.nominate(pod, "n1")
+    version = cache.version
+    cache.nominate(one, "n1")
+    assert cache.by_name["n1"].nominated == [two, one]
+    assert cache.version == version
+
+
+def test_a_nominated_pod_that_is_deleted_helps_pods_that_are_not_more_important() -> None:
+    """From others no room was kept for it."""
+    scheduler = Scheduler(cluster_from([node("n1")], "test"), SchedulerConfiguration())
+    scheduler.advance(0)
+    template = scheduler.templates.of("default", {}, PodSpec())
+    low, gone, high = (PodInfo(f"p{each}", template, each, preempts=True) for each in (1, 5, 9))
+    scheduler.cache.nominate(gone, "n1")
+    for pod in (low, gone, high):
+        scheduler.queue.add_unschedulable(pod, frozenset({NODE_RESOURCES_FIT}))
+    scheduler.delete(gone)
+    assert scheduler.queue.pop(scheduler.cache.version) is low
+    assert scheduler.queue.pop(scheduler.cache.version) is None
 
 
 def test_of_equal_nodes_the_lowest_name_is_chosen() -> None:

@@ -18,18 +18,25 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 
 @final
 class Enough:
-    """Collects candidates until there are as many as wanted, one of which breaks no budget."""
+    """Collects candidates until there are as many as wanted, one of which breaks no budget.
+
+    Of those that break budgets, and of the others, no more than wanted are kept: the search goes on beyond
+    that while all break budgets, and to its end where none is wanted.
+    """
 
     def __init__(self, wanted: int) -> None:
         self.found: list[Candidate] = []
         self._wanted = wanted
-        self._harmless = False
+        self._harmful = 0
 
     def add(self, candidate: Candidate) -> bool:
         """Add one; answers whether that is enough."""
-        self.found.append(candidate)
-        self._harmless = self._harmless or candidate.violations == 0
-        return self._harmless and len(self.found) >= self._wanted
+        harmful = candidate.violations > 0
+        alike = self._harmful if harmful else len(self.found) - self._harmful
+        if alike < self._wanted:
+            self.found.append(candidate)
+            self._harmful += harmful
+        return self._harmful < len(self.found) and len(self.found) >= self._wanted
 
 
 @final
