@@ -67,12 +67,13 @@ class QuotaScheduler:
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache) if revocation is not None else None
         self._nominated = Nominated(usage, kube.cache)
+        self._rules = rules(usage, kube.budgets)
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
             usage,
             self._nominated,
-            rules(usage, kube.budgets),
+            self._rules,
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
         )
@@ -324,7 +325,7 @@ class QuotaScheduler:
 
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         lasting = LastingQuotaRefusal(
-            refusal, pods, self.usage, self._nominated, self.scheduling, self._places, self.said
+            refusal, pods, self._rules, self.usage, self._nominated, self.scheduling, self._places, self.said
         )
         return lasting if lasting.asks_all else None
 
