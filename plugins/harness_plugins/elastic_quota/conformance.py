@@ -70,7 +70,7 @@ def _outcome(
         diagnosis = found
     failure = Failure(request, state, cache, diagnosis, request.excess)
     rules = CapacityRules(usage)
-    reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota)}
+    reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota, request.own)}
     search = QuotaSearch(scheduling, budgets, usage, rules, reclaims)
     why = search.why_not(failure)
     if why is not None:

@@ -163,7 +163,7 @@ class KoordinatorRules:
     def __init__(self, usage: QuotaUsage) -> None:
         self._usage = usage
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
+    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Guarantees are not taken back by preemption."""
         return False
 
