@@ -51,8 +51,8 @@ class SchedulerConfiguration:
     Attributes:
         percentage_of_nodes_to_score: 0 lets the size of the cluster decide.
         disable_preemption: whether the plugin DefaultPreemption is off.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many of the potential nodes a
-            preemption examines: the larger of both.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates a preemption wants,
+            of its potential nodes: the larger of both.
         hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
         preemption_algorithm: ACK's choice of the policy that preempts; None when it says nothing, which
             stands for Auto: ElasticQuota where it takes effect, else Default.
