@@ -31,6 +31,9 @@ from harness_plugins.elastic_quota.tree import (
 PREEMPTIBLE_LABEL = f"{KOORDINATOR}preemptible"
 """A pod with the value `false` is never a victim."""
 
+_DEFAULT_QUOTA = ("cpu", "memory")
+"""What the `max` of the quota names that Koordinator keeps for pods without one."""
+
 
 @final
 class RuntimeTree(QuotaTree):
@@ -61,8 +64,11 @@ class RuntimeTree(QuotaTree):
         self._runtime.clear()
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared."""
-        _change(self._outside, amounts, sign)
+        """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared.
+
+        It is charged to a quota whose `max` names only cpu and memory, so other resources stay to be shared.
+        """
+        _change(self._outside, {each: amounts[each] for each in _DEFAULT_QUOTA if each in amounts}, sign)
         self._runtime.clear()
 
     def runtime(self, leaf: Quota) -> Mapping[str, int]:

@@ -132,14 +132,24 @@ def test_preemption_stays_within_the_quota() -> None:
     assert fair(spared).preemptions == []
 
 
-def flat(name: str, least: int, most: int, **labels: str) -> Manifest:
-    """A Koordinator ElasticQuota of cpu."""
+def test_what_pods_without_a_quota_hold_besides_cpu_and_memory_is_shared_all_the_same() -> None:
+    """The quota that they are charged to names cpu and memory only."""
+    quotas = RuntimeTree(cluster(flat("a", 0, 8, amounts={"gpu": 8})).elastic_quotas, {"cpu": 8000, "gpu": 8})
+    quotas.ask(quotas.leaves["a"], {"cpu": 8000, "gpu": 8})
+    quotas.take_outside({"cpu": 1000, "gpu": 4})
+    assert quotas.runtime(quotas.leaves["a"]) == {"cpu": 7000, "gpu": 8}
+
+
+def flat(
+    name: str, least: int, most: int, *, amounts: dict[str, int] | None = None, **labels: str
+) -> Manifest:
+    """A Koordinator ElasticQuota of cpu, and of other resources that its `max` may name."""
     given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
     return {
         "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
         "kind": "ElasticQuota",
         "metadata": {"name": name, "namespace": name, "labels": given},
-        "spec": {"min": {"cpu": least}, "max": {"cpu": most}},
+        "spec": {"min": {"cpu": least}, "max": {"cpu": most, **(amounts or {})}},
     }
 
 
