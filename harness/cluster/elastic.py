@@ -44,6 +44,8 @@ class ElasticQuota:
         tree: which of several trees it belongs to (Koordinator).
         semantics: what its manifest stands for: an ElasticQuotaTree for ACK's, an ElasticQuota for those of
             scheduler-plugins, or of Koordinator where it bears one of its labels.
+        total: of the root of a tree, what its quotas share (Koordinator); None where it says nothing.
+        apart: whether that is not taken off what the quotas of no tree share (Koordinator).
     """
 
     name: str
@@ -56,6 +58,8 @@ class ElasticQuota:
     weight: Mapping[str, int] | None = None
     tree: str = ""
     semantics: str = field(default=ACK, metadata=NEWER)
+    total: Mapping[str, int] | None = field(default=None, metadata=NEWER)
+    apart: bool = field(default=False, metadata=NEWER)
 
     def min_of(self, resource: str) -> int:
         """What is guaranteed of a resource; what is not named is 0."""

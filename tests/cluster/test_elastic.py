@@ -407,7 +407,8 @@ def test_koordinator_trees() -> None:
     ]
     where = read(up, koordinator("a", {"parent": "up"}), koordinator("b", {"is-parent": "false"}))
     assert where.elastic_quotas["a"].tree == "t"
-    assert where.warnings == ("elastic quota up: is a tree of its own, and shares the nodes of all trees",)
+    shares = "shares the nodes of all trees unless multiQuotaTree=true"
+    assert where.warnings == (f"elastic quota up: is a tree of its own, and {shares}",)
 
 
 def test_koordinator_cycles_are_found_whole_and_end() -> None:
@@ -467,7 +468,7 @@ def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of()
     labels = {
         "is-parent": "yes",
         "allow-lent-resource": "no",
-        "ignore-default-tree": "true",
+        "unknown": "true",
         "is-root": "true",
     }
     assert read(koordinator("a", labels, {"guaranteed": "{}", "runtime": "{}"})).warnings == (
@@ -476,7 +477,7 @@ def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of()
         *(
             f"ElasticQuota kube-system/a: metadata.{part}.{PREFIX}{name} is not modelled: "
             "the quota is as it would be without it"
-            for part, name in (("labels", "ignore-default-tree"), ("annotations", "guaranteed"))
+            for part, name in (("labels", "unknown"), ("annotations", "guaranteed"))
         ),
     )
 

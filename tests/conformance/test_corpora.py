@@ -20,6 +20,7 @@ CORPORA = (
     "kube-cycles-dev",
     "elasticquota-upstream",
     "elasticquota-dev",
+    "koordinator-runtime-dev",
     "kueue-targets-upstream",
     "kueue-targets-random-dev",
     "kueue-targets-focus-dev",

@@ -401,7 +401,7 @@ POD = {
                 elastic("q", f"{{max: {BOTH}}}", labels={"tree-id": "t", **PARENT}),
                 elastic("p", f"{{max: {BOTH}}}", labels={"is-parent": "false"}),
             ],
-            "elastic quota q: is a tree of its own, and shares the nodes of all trees",
+            "elastic quota q: is a tree of its own, and shares the nodes of all trees unless multiQuotaTree",
         ),
         (
             "a queue that is to order jobs by usage without `admissionFairSharing` in Kueue's Configuration",

@@ -64,6 +64,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         help="quota admission, and victims across and within quotas",
         explain=_explain,
     )
+    register("koordinator/runtime", _runtime, help="what each quota of a tree asks for, uses and may use")
 
 
 # The scheduler and the readers of manifests are not needed to list plugins.
@@ -79,6 +80,12 @@ def _answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
     from harness_plugins.elastic_quota.conformance import answer
 
     return answer(case)
+
+
+def _runtime(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    from harness_plugins.elastic_quota.conformance import runtime
+
+    return runtime(case)
 
 
 def _explain(case: Mapping[str, Any]) -> str:

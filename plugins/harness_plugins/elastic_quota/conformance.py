@@ -1,23 +1,32 @@
-"""Answers recorded cases of capacity scheduling with the same code that replays use."""
+"""Answers recorded cases of capacity scheduling and of Koordinator with the same code that replays use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from harness import Cluster
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import Code
+from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import pick_one_node_for_preemption
 from harness.units import format_amount
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
+from harness_plugins.elastic_quota.koordinator import KoordinatorArgs, RuntimeTree
 from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.search import QuotaSearch
 from harness_plugins.elastic_quota.tree import QuotaTree
-from harness_plugins.kube.conformance import candidate_as_recorded, choice_as_recorded, question_of, statuses
+from harness_plugins.kube.conformance import (
+    candidate_as_recorded,
+    choice_as_recorded,
+    question_of,
+    statuses,
+    world_of,
+)
 
 _REASONS = {"max": "overMax", "min": "overAggregatedMin"}
 
@@ -25,10 +34,8 @@ _REASONS = {"max": "overMax", "min": "overAggregatedMin"}
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a case of `elasticquota/preempt`: is the pod let in, and whom does it preempt on which node."""
     asked = question_of(case)
-    usage = QuotaUsage(asked.cluster, QuotaTree(asked.cluster.elastic_quotas, hierarchical=False))
-    for running in asked.running:
-        if running.node >= 0:
-            usage.bind(running, running.node)
+    tree = QuotaTree(asked.cluster.elastic_quotas, hierarchical=False)
+    usage = _usage(asked.cluster, tree, asked.running)
     others = Nominated(usage, asked.scheduling.cache).besides([asked.pod])
     request = quota_request(asked.pod, usage, others)
     said: dict[str, Any] = {
@@ -38,6 +45,35 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     if request.excess is not None:
         said["preFilterReason"] = _REASONS[request.excess.bound]
     return {**said, **_outcome(request, asked.scheduling, asked.budgets, usage)}
+
+
+def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `koordinator/runtime`: what each quota asks for, uses and may use."""
+    world = world_of(case)
+    tree = _runtime_tree(case, world.cluster)
+    usage = _usage(world.cluster, tree, world.pods)
+    runtimes = tree.runtimes
+    shares = {name: runtimes.runtime(name) for name in case["given"]["refresh"]}
+    return {
+        "runtime": _as_recorded(shares),
+        "request": _as_recorded({name: runtimes.request(name) for name in shares}),
+        "used": _used(usage),
+    }
+
+
+def _runtime_tree(case: Mapping[str, Any], cluster: Cluster) -> RuntimeTree:
+    args = KoordinatorArgs(scales=case["config"]["enableMinQuotaScale"])
+    return RuntimeTree(cluster.elastic_quotas, cluster.capacity, args)
+
+
+def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
+    """The quotas of a cluster, with what its pods ask for and hold."""
+    usage = QuotaUsage(cluster, tree)
+    for pod in pods:
+        usage.ask(pod)
+        if pod.node >= 0:
+            usage.bind(pod, pod.node)
+    return usage
 
 
 def explain(case: Mapping[str, Any]) -> str:
@@ -87,7 +123,12 @@ def _outcome(
 
 def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
     """Quota -> what it uses, as the corpora write it."""
+    quotas = usage.tree.quotas.values()
+    return _as_recorded({quota.name: {k: v for k, v in quota.used.items() if v} for quota in quotas})
+
+
+def _as_recorded(amounts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
     return {
-        name: {resource: format_amount(resource, amount) for resource, amount in quota.used.items() if amount}
-        for name, quota in usage.tree.leaves.items()
+        name: {resource: format_amount(resource, amount) for resource, amount in of.items()}
+        for name, of in amounts.items()
     }

@@ -7,17 +7,17 @@ lent comes back not by preemption but by `revoke.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import final
+from typing import NamedTuple, final
 
 from harness.models.cluster import KOORDINATOR, UNLIMITED, ElasticQuota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness.models.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
-from harness_plugins.elastic_quota.runtime import Part, fair_shares
 from harness_plugins.elastic_quota.tree import (
     Amounts,
     Excess,
@@ -31,8 +31,24 @@ from harness_plugins.elastic_quota.tree import (
 PREEMPTIBLE_LABEL = f"{KOORDINATOR}preemptible"
 """A pod with the value `false` is never a victim."""
 
-_DEFAULT_QUOTA = ("cpu", "memory")
-"""What the `max` of the quota names that Koordinator keeps for pods without one."""
+
+class KoordinatorArgs(NamedTuple):
+    """What of `ElasticQuotaArgs`, and of feature gates, counts; the defaults are Koordinator's.
+
+    Attributes:
+        scales: `enableMinQuotaScale`.
+        checks_parents: `enableCheckParentQuota`.
+        trees: the gate `MultiQuotaTree`.
+        quirks: whether what only Koordinator's code explains is done as the code does it.
+    """
+
+    scales: bool = True
+    checks_parents: bool = False
+    trees: bool = False
+    quirks: bool = True
+
+
+USUAL_ARGS = KoordinatorArgs()
 
 
 @final
@@ -42,74 +58,48 @@ class RuntimeTree(QuotaTree):
     Args:
         manifests: the quotas by name.
         capacity: resource -> what all nodes have together.
+        args: see `KoordinatorArgs`.
     """
 
-    def __init__(self, manifests: Mapping[str, ElasticQuota], capacity: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        manifests: Mapping[str, ElasticQuota],
+        capacity: Mapping[str, int],
+        args: KoordinatorArgs = USUAL_ARGS,
+    ) -> None:
         super().__init__(manifests, hierarchical=True)
-        self._manifests = manifests
-        self._capacity = capacity
-        self._below: dict[str, list[str]] = {}
-        for name, manifest in manifests.items():
-            self._below.setdefault(manifest.parent, []).append(name)
-        self._resources = dict.fromkeys(
-            each for manifest in manifests.values() for each in (*(manifest.min or ()), *(manifest.max or ()))
+        self.runtimes = RuntimeQuotas(
+            manifests, capacity, scales=args.scales, quirks=args.quirks, trees=args.trees
         )
-        self._asked: dict[str, dict[str, int]] = {name: {} for name in self.leaves}
-        self._outside: dict[str, int] = {}
-        self._runtime: dict[str, dict[str, int]] = {}
+        self._manifests = manifests
+        self._args = args
+
+    @property
+    def rescaled(self) -> int:
+        """See `QuotaTree`: guarantees are scaled as their quotas are asked for."""
+        return self.runtimes.rescaled
+
+    @property
+    def settled(self) -> bool:
+        """See `QuotaTree`."""
+        return self.runtimes.settled
+
+    def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
+        """What the `max` of a pod's quota names; without one, what that of the default quota does."""
+        named = self._manifests[leaf.name].max or () if leaf is not None else DEFAULT_QUOTA_RESOURCES
+        return {resource: amount for resource, amount in requests.items() if resource in named}
 
     def ask(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """A pod that waits or runs asks for these amounts (1), or is gone (-1)."""
-        _change(self._asked[leaf.name], amounts, sign)
-        self._runtime.clear()
+        self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared.
-
-        It is charged to a quota whose `max` names only cpu and memory, so other resources stay to be shared.
-        """
-        _change(self._outside, {each: amounts[each] for each in _DEFAULT_QUOTA if each in amounts}, sign)
-        self._runtime.clear()
+        """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared."""
+        self.runtimes.take_outside(amounts, sign)
 
     def runtime(self, leaf: Quota) -> Mapping[str, int]:
         """What a quota may use now: resource -> amount, in the resources that its `max` names."""
-        if not self._runtime:
-            total = {
-                each: self._capacity.get(each, 0) - self._outside.get(each, 0) for each in self._resources
-            }
-            self._share("", total, self._requests())
-        return self._runtime[leaf.name]
-
-    def _requests(self) -> dict[str, dict[str, int]]:
-        """What each quota asks for: its pods, or the quotas below it; at least its `min` if it lends not."""
-        found: dict[str, dict[str, int]] = {}
-        for name in sorted(self.quotas, key=lambda name: -len(self.quotas[name].line)):  # from below
-            manifest = self._manifests[name]
-            asked = found.setdefault(name, {}) if name not in self.leaves else dict(self._asked[name])
-            for resource in self._resources:
-                least = 0 if manifest.lends else manifest.min_of(resource)
-                asked[resource] = min(max(asked.get(resource, 0), least), _most(manifest, resource))
-            found[name] = asked
-            if manifest.parent:
-                _change(found.setdefault(manifest.parent, {}), asked, 1)
-        return found
-
-    def _share(self, above: str, total: Mapping[str, int], asked: Mapping[str, Mapping[str, int]]) -> None:
-        names = self._below.get(above, [])
-        shares: dict[str, dict[str, int]] = {name: {} for name in names}
-        for resource in self._resources:
-            parts = [self._part(name, resource, asked[name][resource]) for name in names]
-            for name, share in zip(names, fair_shares(total[resource], parts), strict=True):
-                shares[name][resource] = share
-        for name, share_of in shares.items():
-            named = self._manifests[name].max or {}
-            self._runtime[name] = {each: amount for each, amount in share_of.items() if each in named}
-            self._share(name, share_of, asked)
-
-    def _part(self, name: str, resource: str, request: int) -> Part:
-        manifest = self._manifests[name]
-        weights = manifest.weight if manifest.weight is not None else manifest.max or {}
-        return Part(name, request, manifest.min_of(resource), weights.get(resource, 0), manifest.lends)
+        return self.runtimes.runtime(leaf.name)
 
     # --- what differs from quotas with a fixed bound ------------------------------------------------------
 
@@ -239,8 +229,3 @@ def is_preemptible(pod: PodInfo) -> bool:
 def _most(manifest: ElasticQuota, resource: str) -> int:
     """A `max` of Koordinator bounds only what it names."""
     return manifest.max.get(resource, UNLIMITED) if manifest.max else UNLIMITED
-
-
-def _change(total: dict[str, int], amounts: Amounts, sign: int) -> None:
-    for resource, amount in amounts.items():
-        total[resource] = total.get(resource, 0) + sign * amount

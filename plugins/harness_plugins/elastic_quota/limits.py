@@ -9,7 +9,7 @@ from harness import Cluster, Job, Never, PodSet
 from harness.memo import Memo
 from harness.models.cluster import ACK, KOORDINATORS, membership_of, semantics_of
 from harness_plugins.elastic_quota.failure import in_words
-from harness_plugins.elastic_quota.koordinator import RuntimeTree
+from harness_plugins.elastic_quota.koordinator import KoordinatorArgs, RuntimeTree
 from harness_plugins.elastic_quota.options import places_gangs
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -22,7 +22,8 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> tuple[QuotaUsage, 
     """The quotas of a cluster under the semantics chosen, and the tree of fair shares where they have one."""
     manifests = cluster.elastic_quotas
     semantics = semantics_of(manifests, options["semantics"])
-    fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATORS else None
+    args = KoordinatorArgs(options["enableMinQuotaScale"], trees=options["multiQuotaTree"])
+    fair = RuntimeTree(manifests, cluster.capacity, args) if semantics == KOORDINATORS else None
     return QuotaUsage(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK)), fair
 
 

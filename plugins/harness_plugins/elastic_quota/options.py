@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness import Cluster, Option
+from harness import Cluster, Option, boolean
 from harness.errors import InputError
 from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.models.ignored import ignored_scheduling_groups
@@ -84,6 +84,18 @@ OPTIONS = (
         2 * MINUTE,
         "with koordinator, how long a quota may use more than its fair share; then pods are evicted",
         type=parse_duration,
+    ),
+    Option(
+        "enableMinQuotaScale",
+        True,
+        "with koordinator, scale guarantees down where there is less than they are together",
+        type=boolean,
+    ),
+    Option(
+        "multiQuotaTree",
+        False,
+        "with koordinator, quotas with a tree-id share what the root of their tree says; not recorded",
+        type=boolean,
     ),
     *(option for option in KUBE_OPTIONS if option not in (GANG, GANG_SCHEDULING)),
 )

@@ -49,8 +49,8 @@ class QuotaUsage:
         key = (template, pod.job.queue if pod.job is not None else "")
         found = self._pod_quotas.get(key)
         if found is None:
-            amounts = {name: amount for name, amount in template.spec.requests.items() if name != "pods"}
-            found = PodQuota(self.leaf_of(template.namespace, template.labels, key[1]), amounts)
+            quota = self.leaf_of(template.namespace, template.labels, key[1])
+            found = PodQuota(quota, self.tree.counted(quota, template.spec.requests))
             self._pod_quotas[key] = found
         pod.quota = found
         return found

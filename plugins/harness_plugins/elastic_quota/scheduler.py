@@ -80,6 +80,11 @@ class QuotaScheduler:
         self._peers: dict[object, Peers] = {}
         self._version = 0  # grows with every change that may help a pod that has failed
 
+    @property
+    def _state(self) -> int:
+        """The version, which also grows when bounds change because a quota was asked for."""
+        return self._version + self.usage.tree.rescaled
+
     # --- what the scheduler is told -----------------------------------------------------------------------
 
     @property
@@ -182,7 +187,7 @@ class QuotaScheduler:
         if self._revocation is not None:
             yield from self._revoke(self._revocation)
         queue, budgets = self._kube.queue, self._kube.budgets
-        while (pod := queue.pop(self._version)) is not None:
+        while (pod := queue.pop(self._state)) is not None:
             yield from self._kube.refuse_alike(self._why_alike)
             budgets.refresh()
             if pod.gang is None:
@@ -200,7 +205,7 @@ class QuotaScheduler:
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """See `PodScheduler`: none is played where what quotas have used may be revoked at each."""
-        return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._version)
+        return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
 
     def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
         """Evict what quotas have used beyond their runtime for too long."""
@@ -304,9 +309,9 @@ class QuotaScheduler:
         if is_new:
             outcome = outcome.with_figures()
         nominated = [pod for pod in pods if pod.nominated]
-        if not nominated and not self._moves_on(outcome.failure):
+        if not nominated and self.usage.tree.settled and not self._moves_on(outcome.failure):
             peers = leader.peers
-            peers.failed_at, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
+            peers.failed_at, peers.rejected_by, peers.refusal = self._state, rejecting, outcome
             peers.lasting = self._lasting(outcome, pods)
         self._kube.queue.add_unschedulable(leader, rejecting)
         if is_new:

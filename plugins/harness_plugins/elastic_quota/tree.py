@@ -159,6 +159,20 @@ class QuotaTree:
             _add(self.guaranteed, quota.min, 1)
         self.used: dict[str, int] = {}
 
+    @property
+    def rescaled(self) -> int:
+        """How often a question to one quota changed the bounds of others, see `RuntimeQuotas`."""
+        return 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether no answer depends on which quotas were asked before."""
+        return True
+
+    def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
+        """What of a pod's requests counts against its quota, if it has one."""
+        return {name: amount for name, amount in requests.items() if name != "pods"}
+
     # --- changes ------------------------------------------------------------------------------------------
 
     def charge(self, leaf: Quota, amounts: Amounts) -> None:

@@ -2,82 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, Manifest, cluster, leaf, node, tree
 
 from harness_plugins.elastic_quota.koordinator import RuntimeTree
-from harness_plugins.elastic_quota.runtime import Part, fair_shares
 
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
-
-
-def parts(*figures: tuple[int, int, int]) -> list[Part]:
-    """Quotas with these (weight, request, guarantee)."""
-    return [Part(f"q{at:02}", request, least, weight) for at, (weight, request, least) in enumerate(figures)]
-
-
-DONOR = [(1, 0, 3), *[(1, 100, 8)] * 8, *[(1, 100, 7)] * 2]
-
-
-@pytest.mark.parametrize(
-    ("total", "figures", "shares"),
-    [
-        (100, [(40, 5, 10), (60, 20, 15), (50, 40, 20), (80, 70, 15)], [5, 20, 35, 40]),
-        (100, [(40, 5, 10), (60, 20, 15), (50, 40, 20), (0, 70, 15)], [5, 20, 40, 15]),
-        (100, [(40, 5, 10), (60, 20, 15), (50, 40, 20), (0, 70, 45)], [5, 20, 30, 45]),
-        (81, DONOR, [0, 9, 9, 9, 8, 8, 8, 8, 8, 7, 7]),
-    ],
-)
-def test_the_worked_numbers_of_koordinators_own_tests(
-    total: int, figures: list[tuple[int, int, int]], shares: list[int]
-) -> None:
-    """Guarantees first, then by weight and largest remainder, and surplus is handed on."""
-    assert fair_shares(total, parts(*figures)) == shares
-
-
-def test_a_quota_that_does_not_lend_keeps_its_guarantee() -> None:
-    """What it does not ask for is not there for others."""
-    stingy = Part("stingy", 0, 40, 1, lends=False)
-    assert fair_shares(100, [stingy, Part("other", 100, 0, 1)]) == [40, 60]
-
-
-def test_guarantees_are_kept_beyond_the_total() -> None:
-    """Without scaling of guarantees there may be more promised than there is."""
-    assert fair_shares(10, parts((1, 20, 8), (1, 20, 8))) == [8, 8]
-
-
-@given(
-    st.integers(0, 200),
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 80), st.integers(0, 40)), max_size=6),
-)
-def test_a_fair_share_wastes_nothing_and_promises_nothing_twice(
-    total: int, figures: list[tuple[int, int, int]]
-) -> None:
-    """Nobody gets more than it asks for, guarantees are kept, and what is left is wanted by nobody."""
-    shares = fair_shares(total, parts(*figures))
-    for share, (_, request, least) in zip(shares, figures, strict=True):
-        assert min(request, least) <= share <= max(request, 0)
-    assert sum(shares) <= max(total, sum(min(request, least) for _, request, least in figures))
-    wanting = any(
-        share < request and weight for share, (weight, request, _) in zip(shares, figures, strict=True)
-    )
-    assert not wanting or sum(shares) >= total
-
-
-def test_shares_go_down_the_tree() -> None:
-    """What a group gets is shared within it; a request is cut to max on its way up."""
-    group = {**leaf("group", 4, 6), "children": [leaf("x", 2, 6), leaf("y", 2, 6)]}
-    quotas = RuntimeTree(cluster(tree(10, group, leaf("z", 2, 10))).elastic_quotas, {"cpu": 10_000})
-    for name, cpu in (("x", 9000), ("y", 1000), ("z", 9000)):
-        quotas.ask(quotas.leaves[name], {"cpu": cpu})
-    assert {name: quotas.runtime(found)["cpu"] for name, found in quotas.leaves.items()} == {
-        "x": 4500,
-        "y": 1000,
-        "z": 4500,
-    }
 
 
 def fair(jobs: Jobs, **options: str) -> Happened:
@@ -136,7 +66,7 @@ def test_what_pods_without_a_quota_hold_besides_cpu_and_memory_is_shared_all_the
     """The quota that they are charged to names cpu and memory only."""
     quotas = RuntimeTree(cluster(flat("a", 0, 8, amounts={"gpu": 8})).elastic_quotas, {"cpu": 8000, "gpu": 8})
     quotas.ask(quotas.leaves["a"], {"cpu": 8000, "gpu": 8})
-    quotas.take_outside({"cpu": 1000, "gpu": 4})
+    quotas.take_outside(quotas.counted(None, {"cpu": 1000, "gpu": 4}))
     assert quotas.runtime(quotas.leaves["a"]) == {"cpu": 7000, "gpu": 8}
 
 

@@ -125,6 +125,8 @@ def _koordinator_quota(
         notes.weight(),
         labels.get("tree-id", ""),
         KOORDINATORS,
+        notes.amounts("total-resource") if labels.get("is-root") == "true" else None,
+        labels.get("ignore-default-tree") == "true",
     )
 
 
@@ -167,22 +169,27 @@ class _Annotations:
 
         Weights that are all 0 count as none, as in Koordinator.
         """
-        value = self._json("shared-weight", None)
+        weight = self.amounts("shared-weight")
+        return weight if weight is not None and any(weight.values()) else None
+
+    def amounts(self, name: str) -> Mapping[str, int] | None:
+        """Resource -> amount; None when it is not given."""
+        value = self._json(name, None)
         if value is None:
             return None
         if not isinstance(value, dict):
-            self._fault("shared-weight", f"must be a JSON object of quantities, not {shown(value)}")
+            self._fault(name, f"must be a JSON object of quantities, not {shown(value)}")
             return None
-        weight = {}
+        found = {}
         for resource, text in value.items():
             try:
-                weight[resource] = round_up(resource, parse_quantity(text))
+                found[resource] = round_up(resource, parse_quantity(text))
             except (InputError, ValueError) as error:
-                self._fault("shared-weight", f"{resource}: {error}")
+                self._fault(name, f"{resource}: {error}")
                 continue
-            if weight[resource] < 0:
-                self._fault("shared-weight", f"{resource}: {text} must not be negative")
-        return frozen(weight) if any(weight.values()) else None
+            if found[resource] < 0:
+                self._fault(name, f"{resource}: {text} must not be negative")
+        return frozen(found)
 
     def _json(self, name: str, default: Any) -> Any:
         text = self._texts.get(f"{KOORDINATOR}{name}")

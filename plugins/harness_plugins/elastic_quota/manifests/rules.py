@@ -135,7 +135,7 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
     if len({quota.tree for quota in quotas.values()}) > 1:
         for name, quota in quotas.items():
             if quota.tree and not quota.parent:
-                what = "is a tree of its own, and shares the nodes of all trees"
+                what = "is a tree of its own, and shares the nodes of all trees unless multiQuotaTree=true"
                 draft.warnings.add("elastic quota", name, what)
 
 
@@ -174,8 +174,8 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
 
 
 def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of guarantees that the nodes cannot keep."""
-    roots = [quota for quota in quotas.values() if not quota.parent and not quota.tree]
+    """Warn of guarantees that the nodes cannot keep; trees share them, see `_check_trees`."""
+    roots = [quota for quota in quotas.values() if not quota.parent]
     if not draft.nodes or not roots:
         return
     for resource in dict.fromkeys(each for root in roots for each in root.min or ()):

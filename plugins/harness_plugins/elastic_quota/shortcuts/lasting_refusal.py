@@ -115,6 +115,8 @@ class LastingQuotaRefusal:
         as_before = self._usage.changes(self._quota) == self._changes  # nearly always
         if not self._is_refused(pod, own_is_kept=as_before) or not (as_before or self._victims_as_before()):
             return False
+        if not self._usage.tree.settled:  # each question changes what others are answered
+            return False
         gang = pod.gang
         if gang is not None:
             if gang.missing != self._pods:  # they are to be all that wait of it
