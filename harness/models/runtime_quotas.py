@@ -79,7 +79,6 @@ class RuntimeQuotas:
     Attributes:
         rescaled: how often a guarantee was scaled otherwise than before, because a quota was asked for: what
             others may use can be different then, though nobody asks for anything else.
-        settled: whether no answer depends on which quotas were asked for before.
     """
 
     def __init__(
@@ -92,7 +91,6 @@ class RuntimeQuotas:
         trees: bool = False,
     ) -> None:
         self.rescaled = 0
-        self.settled = True
         self._scales = scales
         self._lazily = quirks
         self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
@@ -108,6 +106,7 @@ class RuntimeQuotas:
                 self._totals[manifest.tree] = dict(manifest.total)
                 if not manifest.apart:
                     _change(self._totals[""], manifest.total, -1)
+        self._levels: list[_Level] = []  # from above
         parents = {quota.above for quota in self._quotas.values()}
         for (_, tree), siblings in below.items():
             above = siblings[0].above
@@ -116,14 +115,17 @@ class RuntimeQuotas:
                 above.most if above is not None else {each for quota in named for each in quota.max or ()}
             )
             level = _Level(siblings, above, tree, sorted(shared))
+            self._levels.append(level)
             for quota in siblings:
                 quota.level = level
+        self._levels.sort(key=lambda level: len(level.quotas[0].line))
         for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from below
             quota.idle = quirks and quota not in parents
             if quota.above is not None:
                 _change(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
         self._shared: set[_Level] = set()  # those whose shares are up to date
         self._scaled: set[_Quota] = set()  # those whose guarantees are
+        self._settled: bool | None = None  # until it is asked for
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -153,6 +155,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _forget(self) -> None:
+        self._settled = None
         self._shared.clear()
         self._scaled.clear()
 
@@ -171,22 +174,44 @@ class RuntimeQuotas:
         quota = self._quotas[name]
         for each in reversed(quota.line):
             level = each.level
-            total = level.above.share if level.above is not None else self._totals.get(level.tree, {})
             if self._scales and each not in self._scaled:
-                self._scale(each, level, total)
-            if level not in self._shared:
-                level.share_out(total)
-                self._shared.add(level)
+                self._scale(each, level)
+            self._share_out(level)
         return {resource: amount for resource, amount in quota.share.items() if resource in quota.most}
 
-    def _scale(self, asked: _Quota, level: _Level, total: Mapping[str, int]) -> None:
+    @property
+    def settled(self) -> bool:
+        """Whether no answer depends on which quotas were asked for before, or will be: there is enough."""
+        if self._settled is None:
+            self._settled = not (self._scales and self._lazily) or self._is_enough()
+        return self._settled
+
+    def _is_enough(self) -> bool:
+        """Whether no guarantee is scaled, or would be if its quota were asked for."""
+        if any(quota.scaled for quota in self._quotas.values()):
+            return False
+        for level in self._levels:
+            total = self._total(level)
+            if any(total.get(each, least) < least for each, least in level.guaranteed.items()):
+                return False
+            self._share_out(level)
+        return True
+
+    def _total(self, level: _Level) -> Mapping[str, int]:
+        return level.above.share if level.above is not None else self._totals.get(level.tree, {})
+
+    def _share_out(self, level: _Level) -> None:
+        if level not in self._shared:
+            level.share_out(self._total(level))
+            self._shared.add(level)
+
+    def _scale(self, asked: _Quota, level: _Level) -> None:
         """Scale guarantees to what there is: that of the quota that is asked for, or of its siblings too."""
-        found = [
-            quota.scale(total, level.guaranteed) for quota in ((asked,) if self._lazily else level.quotas)
-        ]
-        if any(found):
+        total = self._total(level)
+        quotas = (asked,) if self._lazily else level.quotas
+        changed = [quota.scale(total, level.guaranteed) for quota in quotas]
+        if any(changed):
             self.rescaled += 1
-            self.settled = not (self._lazily and any(quota.scaled for quota in self._quotas.values()))
             self._forget()
         self._scaled.add(asked)
 
@@ -256,7 +281,7 @@ class _Quota:
             if total[resource] > 0
             else 0
             for resource, least in self.least.items()
-            if resource in total and total[resource] < guaranteed[resource]
+            if least and resource in total and total[resource] < guaranteed[resource]
         }
         return self.scaled != before
 

@@ -21,6 +21,7 @@ CORPORA = (
     "elasticquota-upstream",
     "elasticquota-dev",
     "koordinator-runtime-dev",
+    "koordinator-preempt-dev",
     "kueue-targets-upstream",
     "kueue-targets-random-dev",
     "kueue-targets-focus-dev",

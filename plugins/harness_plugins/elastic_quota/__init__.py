@@ -65,6 +65,12 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         explain=_explain,
     )
     register("koordinator/runtime", _runtime, help="what each quota of a tree asks for, uses and may use")
+    register(
+        "koordinator/preempt",
+        _attempt,
+        help="admission within the runtime of a quota, and victims of the same quota",
+        informative=("error",),
+    )
 
 
 # The scheduler and the readers of manifests are not needed to list plugins.
@@ -86,6 +92,12 @@ def _runtime(case: Mapping[str, Any]) -> Mapping[str, Any]:
     from harness_plugins.elastic_quota.conformance import runtime
 
     return runtime(case)
+
+
+def _attempt(case: Mapping[str, Any]) -> Mapping[str, Any]:
+    from harness_plugins.elastic_quota.conformance import attempt
+
+    return attempt(case)
 
 
 def _explain(case: Mapping[str, Any]) -> str:

@@ -17,10 +17,12 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness_plugins.elastic_quota.dry_run import Exceeded
+from harness_plugins.elastic_quota.lent import Lent
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
-from harness_plugins.elastic_quota.tree import Amounts, Lent, Quota
+from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
@@ -41,7 +43,9 @@ class AckRules:
             value of None stands for any.
     """
 
-    as_upstream = False
+    names_nodes = False
+    counts_twice = False
+    sorts_victims = True
     keeps_room = True
     looks_ahead = True
     examines_all = False
@@ -86,10 +90,14 @@ class AckRules:
         if request.excess is not None:
             tree = self._usage.tree
             with tree.departed():
-                excess = tree.over_max(request.quota, request.in_quota, request.shared)
-                if excess is None and tree.over_guaranteed(request.in_all) is None:
+                if tree.refusing(request.quota, request.in_quota, request.shared, request.in_all) is None:
                     return QUOTA_LEAVING
         return None
+
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """All bounds, with nominated pods."""
+        excesses = request.excesses(self._usage.tree)
+        return Exceeded(excesses, excesses)
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `AckClaim`."""
@@ -177,7 +185,7 @@ class AckClaim:
         for each in self._rules.may_go(node):
             if lent is None and each.priority >= pod.priority:
                 break  # as are all that are left
-            theirs, amounts = quota_of(each)
+            theirs, amounts, _ = quota_of(each)
             if lent is None:
                 if theirs is not quota:
                     continue

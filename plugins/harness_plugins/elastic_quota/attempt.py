@@ -232,8 +232,7 @@ class Attempts:
         """Why a quota has no room for all pods; None when it has."""
         if quota is None:
             return None
-        tree = self._usage.tree
-        return tree.over_max(quota, whole.in_quota, whole.first.shared) or tree.over_guaranteed(whole.in_all)
+        return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
 
     # --- preemption ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
@@ -27,7 +28,9 @@ class CapacityRules:
         usage: the quotas, without hierarchy.
     """
 
-    as_upstream = True
+    names_nodes = True
+    counts_twice = True
+    sorts_victims = True
     keeps_room = False
     looks_ahead = False
     examines_all = True
@@ -67,6 +70,14 @@ class CapacityRules:
             if waits:
                 return VICTIMS_LEAVING
         return None
+
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """All bounds; nominated pods do not count when all potential victims are gone.
+
+        They do in the attempt that follows.
+        """
+        tree = self._usage.tree
+        return Exceeded(request.excesses(tree), request.own_excesses(tree))
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `CapacityClaim`."""

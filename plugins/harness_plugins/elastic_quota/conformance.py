@@ -7,20 +7,20 @@ from typing import Any
 
 from harness import Cluster
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import Code
 from harness.models.kube.pod import PodInfo
-from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import pick_one_node_for_preemption
 from harness.units import format_amount
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.koordinator import KoordinatorArgs, RuntimeTree
+from harness_plugins.elastic_quota.koordinator import KoordinatorArgs, KoordinatorRules, RuntimeTree
 from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import QuotaSearch
-from harness_plugins.elastic_quota.tree import QuotaTree
+from harness_plugins.elastic_quota.tree import FIRM, QuotaTree
 from harness_plugins.kube.conformance import (
+    Question,
     candidate_as_recorded,
     choice_as_recorded,
     question_of,
@@ -28,7 +28,7 @@ from harness_plugins.kube.conformance import (
     world_of,
 )
 
-_REASONS = {"max": "overMax", "min": "overAggregatedMin"}
+_REASONS = {"max": "overMax", "min": "overAggregatedMin", "runtime": "runtime", FIRM: "nonPreemptible"}
 
 
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,13 +38,11 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     usage = _usage(asked.cluster, tree, asked.running)
     others = Nominated(usage, asked.scheduling.cache).besides([asked.pod])
     request = quota_request(asked.pod, usage, others)
-    said: dict[str, Any] = {
+    return {
         "used": _used(usage),
-        "preFilter": "Success" if request.excess is None else Code.UNSCHEDULABLE.value,
+        **_pre_filter(request),
+        **_outcome(request, asked, usage, CapacityRules(usage)),
     }
-    if request.excess is not None:
-        said["preFilterReason"] = _REASONS[request.excess.bound]
-    return {**said, **_outcome(request, asked.scheduling, asked.budgets, usage)}
 
 
 def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,6 +57,21 @@ def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
         "request": _as_recorded({name: runtimes.request(name) for name in shares}),
         "used": _used(usage),
     }
+
+
+def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `koordinator/preempt`: is the pod let in, and whom does it preempt on which node."""
+    asked = question_of(case)
+    tree = _runtime_tree(case, asked.cluster)
+    usage = _usage(asked.cluster, tree, asked.running)
+    usage.ask(asked.pod)
+    request = quota_request(asked.pod, usage, None)
+    limit = {} if request.quota is None else tree.runtime(request.quota)
+    said = _outcome(request, asked, usage, KoordinatorRules(usage))
+    said.pop("deleted", None)
+    if said["outcome"] != "Fits":
+        said["rejected"] = {name: {"code": each["code"]} for name, each in said.get("rejected", {}).items()}
+    return {"limit": _as_recorded({"": limit})[""], **_pre_filter(request), **said}
 
 
 def _runtime_tree(case: Mapping[str, Any], cluster: Cluster) -> RuntimeTree:
@@ -90,9 +103,15 @@ def explain(case: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _outcome(
-    request: QuotaRequest, scheduling: Scheduling, budgets: Budgets, usage: QuotaUsage
-) -> dict[str, Any]:
+def _pre_filter(request: QuotaRequest) -> dict[str, str]:
+    """Whether the quota lets a pod in."""
+    if request.excess is None:
+        return {"preFilter": "Success"}
+    return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}
+
+
+def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: Rules) -> dict[str, Any]:
+    scheduling = asked.scheduling
     pod, cache = request.pod, scheduling.cache
     state, nodes = scheduling.pre_filter(pod), scheduling.shape_nodes(pod.template.shape)
     diagnosis = None
@@ -105,9 +124,8 @@ def _outcome(
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
         diagnosis = found
     failure = Failure(request, state, cache, diagnosis, request.excess)
-    rules = CapacityRules(usage)
     reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota)}
-    search = QuotaSearch(scheduling, budgets, usage, rules, reclaims)
+    search = QuotaSearch(scheduling, asked.budgets, usage, rules, reclaims)
     why = search.why_not(failure)
     if why is not None:
         return {"outcome": "NotEligible", "reason": why}

@@ -6,8 +6,8 @@ lent comes back not by preemption but by `revoke.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
 
 from harness.models.cluster import KOORDINATOR, UNLIMITED, ElasticQuota
 from harness.models.kube.gangs import are_mates
@@ -15,6 +15,7 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness.models.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
@@ -30,6 +31,9 @@ from harness_plugins.elastic_quota.tree import (
 
 PREEMPTIBLE_LABEL = f"{KOORDINATOR}preemptible"
 """A pod with the value `false` is never a victim."""
+
+NO_QUOTA = "a pod that belongs to no quota preempts nobody"
+FIRM_PODS = "no preemption gives back min that pods use which must not be preempted"
 
 
 class KoordinatorArgs(NamedTuple):
@@ -49,6 +53,16 @@ class KoordinatorArgs(NamedTuple):
 
 
 USUAL_ARGS = KoordinatorArgs()
+
+
+def args_of(options: Mapping[str, Any]) -> KoordinatorArgs:
+    """What the options of a policy say of them."""
+    return KoordinatorArgs(
+        options["enableMinQuotaScale"],
+        options["enableCheckParentQuota"],
+        options["multiQuotaTree"],
+        options["quirks"],
+    )
 
 
 @final
@@ -103,23 +117,36 @@ class RuntimeTree(QuotaTree):
 
     # --- what differs from quotas with a fixed bound ------------------------------------------------------
 
+    @property
+    def counts_nominated(self) -> bool:
+        """They do not."""
+        return False
+
+    def is_firm(self, labels: Mapping[str, str]) -> bool:
+        """By the label of such pods."""
+        return labels.get(PREEMPTIBLE_LABEL) == "false"
+
     def over_max(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
     ) -> Excess | None:
-        """Whether a quota would exceed its runtime; those above it are not asked."""
-        for resource, bound in self.runtime(leaf).items():
-            excess = leaf.used.get(resource, 0) + amounts.get(resource, 0) - bound
-            if excess > 0:
-                return Excess("runtime", leaf.name, resource, excess)
+        """Whether a quota would exceed its runtime, or one above it, where these are asked."""
+        for quota, resource, excess in self._excesses(leaf, amounts):
+            return Excess("runtime", quota.name, resource, excess)
         return None
 
     def excesses(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excesses:
-        """In which resources a quota would exceed its runtime, and by how much."""
-        would = {each: leaf.used.get(each, 0) + amounts.get(each, 0) for each in self.runtime(leaf)}
-        over = ((each, would[each] - bound) for each, bound in self.runtime(leaf).items())
-        return [(leaf, resource, excess) for resource, excess in over if excess > 0]
+        """In which resources these would exceed their runtimes, and by how much."""
+        return list(self._excesses(leaf, amounts))
+
+    def _excesses(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
+        """Of the quota all that its `max` names counts, of those above it only what is requested."""
+        for quota in leaf.line if self._args.checks_parents else (leaf,):
+            for resource, bound in self.runtime(quota).items():
+                excess = quota.used.get(resource, 0) + amounts.get(resource, 0) - bound
+                if excess > 0 and (quota is leaf or resource in amounts):
+                    yield quota, resource, excess
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
         """What tells whether these amounts would exceed the runtime of their quota, whenever it is asked.
@@ -129,10 +156,14 @@ class RuntimeTree(QuotaTree):
         return lambda _: bound_of(self.over_max(leaf, amounts))
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
-        """A `max` that these amounts exceed even when nothing else is used, here or above."""
+        """A `max` that these amounts exceed even when nothing else is used, here or above.
+
+        A `max` of Koordinator bounds only what it names.
+        """
         for quota in leaf.line:
-            for resource, amount in amounts.items():
-                excess = amount - _most(self._manifests[quota.name], resource)
+            most = self._manifests[quota.name].max or {}
+            for resource, amount in self.counted(leaf, amounts).items():
+                excess = amount - most.get(resource, UNLIMITED)
                 if excess > 0:
                     return Excess("max", quota.name, resource, excess)
         return None
@@ -148,25 +179,43 @@ class KoordinatorRules:
 
     Args:
         usage: the quotas, on a `RuntimeTree`.
+        quirks: whether dry runs do what only Koordinator's code explains, see `exceeded`.
     """
 
-    as_upstream = False
+    names_nodes = False
+    sorts_victims = False
     keeps_room = False
     looks_ahead = False
     examines_all = True
     keeps_dry_runs = False
 
-    def __init__(self, usage: QuotaUsage) -> None:
+    def __init__(self, usage: QuotaUsage, *, quirks: bool = True) -> None:
         self._usage = usage
+        self._quirks = quirks
+
+    @property
+    def counts_twice(self) -> bool:
+        """As its code does it."""
+        return self._quirks
 
     def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
         """Guarantees are not taken back by preemption."""
         return False
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Nobody of its quota is less important."""
-        lower = self._usage.has_lower(request.quota, request.pod.priority)
-        return None if lower else "no pod of lower priority"
+        """It has no quota, or nobody of its quota is less important.
+
+        Without quirks a pod that must not be preempted preempts nobody either where such pods use all of the
+        `min`, which no preemption changes.
+        """
+        pod, quota = request.pod, request.quota
+        if quota is None:
+            return NO_QUOTA
+        if not self._usage.has_lower(quota, pod.priority):
+            return "no pod of lower priority"
+        if not self._quirks and self._usage.of(pod).firm and self._usage.tree.over_firm(quota, request.own):
+            return FIRM_PODS
+        return None
 
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
@@ -179,12 +228,24 @@ class KoordinatorRules:
                 return VICTIMS_LEAVING
         return None
 
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """Its runtime, in the resources that the pod requests, and only as victims are put back.
+
+        So admission may refuse the pod after its victims are gone. Without quirks all counts that counts in
+        admission, also when all potential victims are gone.
+        """
+        excesses = request.excesses(self._usage.tree)
+        if not self._quirks:
+            return Exceeded(excesses, excesses)
+        own = request.own
+        return Exceeded([each for each in excesses if each[0] is request.quota and each[1] in own], ())
+
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `KoordinatorClaim`."""
         return KoordinatorClaim(self._usage, request)
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Most important first."""
+        """As dry runs found them."""
         return victims
 
 
@@ -202,8 +263,9 @@ class KoordinatorClaim:
         self._request = request
 
     def where(self) -> Collection[int]:
-        """Nodes with pods of its own quota."""
-        return self._usage.nodes_of(self._request.quota)
+        """Nodes with pods of its own quota; none where it has none (`disableDefaultQuotaPreemption`)."""
+        quota = self._request.quota
+        return () if quota is None else self._usage.nodes_of(quota)
 
     def potential_victims(self, node: NodeInfo) -> list[PodInfo]:
         """Less important pods of its own quota that may be preempted, but none of its own gang or job."""

@@ -92,6 +92,18 @@ OPTIONS = (
         type=boolean,
     ),
     Option(
+        "enableCheckParentQuota",
+        False,
+        "with koordinator, admission also asks the quotas above; not recorded",
+        type=boolean,
+    ),
+    Option(
+        "quirks",
+        True,
+        "with koordinator, also do what only its code explains; off: what its documentation describes",
+        type=boolean,
+    ),
+    Option(
         "multiQuotaTree",
         False,
         "with koordinator, quotas with a tree-id share what the root of their tree says; not recorded",

@@ -124,7 +124,7 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
 
     def rules(usage: QuotaUsage, budgets: Budgets) -> Rules:
         if semantics == KOORDINATORS:
-            return KoordinatorRules(usage)
+            return KoordinatorRules(usage, quirks=options["quirks"])
         return AckRules(usage, budgets, protected) if semantics == ACK else CapacityRules(usage)
 
     scheduler = QuotaScheduler(

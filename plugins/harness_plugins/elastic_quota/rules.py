@@ -7,6 +7,7 @@ from typing import Protocol
 
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.tree import Amounts, Quota
 
@@ -25,8 +26,16 @@ class Rules(Protocol):
     """The points at which semantics differ; the rest is common to them."""
 
     @property
-    def as_upstream(self) -> bool:
-        """Whether dry runs do what only scheduler-plugins' code explains, see `DryRun.run`."""
+    def names_nodes(self) -> bool:
+        """Whether it is said of each node by its name that nobody on it may be a victim."""
+
+    @property
+    def counts_twice(self) -> bool:
+        """Whether a victim for which a node has no room is also held against the quota, see `QuotaBound`."""
+
+    @property
+    def sorts_victims(self) -> bool:
+        """Whether victims are in order of importance, also where some of them break a budget."""
 
     @property
     def keeps_room(self) -> bool:
@@ -60,6 +69,9 @@ class Rules(Protocol):
             expected: the node that a preemption made room on, unless it can never run the pod.
             reclaims: whether the pod, with its gang, requests its guarantee.
         """
+
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """The bounds that a pod exceeds now, as far as they count in dry runs."""
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """Whom a pod may preempt."""

@@ -34,8 +34,8 @@ FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
 It is told whether the quota itself uses as much as when it was seen that no bound of its own is exceeded."""
 
 
-_Places: TypeAlias = list[tuple[int, str]]
-"""Where something is noted of each resource."""
+FIRM = "firm min"
+"""The bound of pods that must not be preempted: the `min` of their quota."""
 
 
 class Excess(NamedTuple):
@@ -63,9 +63,10 @@ class Quota:
         max: resource -> bound, always for cpu, memory and ephemeral storage; what is not named has none.
         used: resource -> what is charged.
         leaving: resource -> the part of it that is about to be given back.
+        firm: resource -> the part of it that pods hold which must not be preempted, as far as that counts.
     """
 
-    __slots__ = ("_core", "leaving", "line", "max", "min", "name", "used")
+    __slots__ = ("_core", "firm", "leaving", "line", "max", "min", "name", "used")
 
     def __init__(self, manifest: ElasticQuota) -> None:
         self.name = manifest.name
@@ -76,6 +77,7 @@ class Quota:
         self._core = [(each, self.max[each]) for each in CORE_RESOURCES if self.max[each] != UNLIMITED]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
+        self.firm: dict[str, int] = {}
 
     def __repr__(self) -> str:
         return f"<Quota {self.name}>"
@@ -160,6 +162,15 @@ class QuotaTree:
         self.used: dict[str, int] = {}
 
     @property
+    def counts_nominated(self) -> bool:
+        """Whether what nominated pods will take counts beside a pod."""
+        return True
+
+    def is_firm(self, labels: Mapping[str, str]) -> bool:
+        """Whether pods with these labels must not be preempted, so that `min` bounds them too."""
+        return False
+
+    @property
     def rescaled(self) -> int:
         """How often a question to one quota changed the bounds of others, see `RuntimeQuotas`."""
         return 0
@@ -191,6 +202,10 @@ class QuotaTree:
             for quota in line:
                 quota.used[resource] -= amount
             total[resource] -= amount
+
+    def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
+        """A pod that must not be preempted takes these amounts (1), or gives them back (-1)."""
+        _add(leaf.firm, amounts, sign)
 
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """What was charged is about to be given back (1), or is no longer (-1)."""
@@ -247,6 +262,29 @@ class QuotaTree:
             if resource is not None:
                 excess = quota.used.get(resource, 0) + asked.get(resource, 0) - quota.max[resource]
                 return Excess("max", quota.name, resource, excess)
+        return None
+
+    def refusing(
+        self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
+    ) -> Excess | None:
+        """Why a pod is not let in; None when it is. The arguments are those of `excesses`."""
+        return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
+
+    def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
+        """Whether pods that must not be preempted would use more than the `min` of their quota.
+
+        What `min` does not name is not bounded by it.
+
+        Args:
+            leaf: the quota.
+            amounts: what such a pod would use more.
+            alone: whether others count as if they were not there.
+        """
+        for resource, least in leaf.min.items():
+            used = 0 if alone else leaf.firm.get(resource, 0)
+            excess = used + amounts.get(resource, 0) - least
+            if excess > 0:
+                return Excess(FIRM, leaf.name, resource, excess)
         return None
 
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
@@ -322,67 +360,6 @@ class QuotaTree:
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
         """Whether a quota's usage with these amounts stays within its `min`, in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
-
-
-@final
-class Lent:
-    """What quotas use beyond what they are guaranteed, while pods are taken from them for a claimant.
-
-    Quotas must not change meanwhile. What is taken is taken back by `restore`.
-
-    Args:
-        claimant: the claimant's quota.
-    """
-
-    __slots__ = ("_borrowed", "_claimant", "_left", "_places", "_places_of")
-
-    def __init__(self, claimant: Quota) -> None:
-        self._claimant = claimant.line
-        self._borrowed: list[int] = []
-        self._left: list[int] = []
-        self._places: dict[Quota, _Places] = {}
-        self._places_of: dict[Quota, list[_Places]] = {}
-
-    def may_lose(self, leaf: Quota) -> bool:
-        """Whether a quota uses more than it is guaranteed, seen from a claimant elsewhere in the tree.
-
-        Every quota in its line that the claimant is not in must do so: what is idle within a group of quotas
-        is the group's own, and a group that keeps to its guarantee loses nothing to others.
-        """
-        left = self._left
-        for places in self._places_of.get(leaf) or self._apart(leaf):
-            for place, _ in places:
-                if left[place] > 0:
-                    break
-            else:
-                return False
-        return True
-
-    def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """A pod is taken from a quota that may lose it."""
-        left = self._left
-        for places in self._places_of[leaf]:
-            for place, resource in places:
-                left[place] -= amounts.get(resource, 0)
-
-    def restore(self) -> None:
-        """All that was taken is as if it had not been."""
-        self._left = self._borrowed.copy()
-
-    def _apart(self, leaf: Quota) -> list[_Places]:
-        """Where what is left is noted of each quota in a line that the claimant is not in."""
-        found = self._places_of[leaf] = []
-        for quota in leaf.line:
-            if quota in self._claimant:
-                break
-            places = self._places.get(quota)
-            if places is None:
-                borrowed, first = quota.borrowed(), len(self._left)
-                places = self._places[quota] = [(first + at, name) for at, name in enumerate(borrowed)]
-                self._borrowed += borrowed.values()
-                self._left += borrowed.values()
-            found.append(places)
-        return found
 
 
 def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:

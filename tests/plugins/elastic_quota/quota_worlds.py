@@ -83,7 +83,7 @@ class Jobs(Script):
     def add(
         self, name: str, queue: str, cpu: int, *, labels: Mapping[str, str] | None = None, **fields: Any
     ) -> Jobs:
-        """Add a job of a queue, each of its pods with so many cores; see `Script.job`."""
+        """Add a job of a queue, each of its pods with so many cores, and `amounts`; see `Script.job`."""
         fields = {"seconds": 1000, **fields}
         pods, spec = fields.pop("pods", 1), fields.pop("spec", None)
         priority_class = fields.pop("priority_class", "")
@@ -91,7 +91,7 @@ class Jobs(Script):
             "main",
             pods,
             pods,
-            frozen({"cpu": 1000 * cpu}),
+            frozen({"cpu": 1000 * cpu, **fields.pop("amounts", {})}),
             labels=frozen(labels or {}),
             pod_template=json.dumps(spec) if spec else None,
         )

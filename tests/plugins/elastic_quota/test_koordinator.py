@@ -10,6 +10,26 @@ KOORDINATOR = "quota.scheduling.koordinator.sh/"
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
 
 
+def flat(
+    name: str,
+    least: int,
+    most: int,
+    *,
+    amounts: dict[str, int] | None = None,
+    least_amounts: dict[str, int] | None = None,
+    **labels: str,
+) -> Manifest:
+    """A Koordinator ElasticQuota of cpu, and of other resources that its `max` may name."""
+    labels = {"is_parent": "false", **labels}
+    given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": name, "namespace": name, "labels": given},
+        "spec": {"min": {"cpu": least, **(least_amounts or {})}, "max": {"cpu": most, **(amounts or {})}},
+    }
+
+
 def fair(jobs: Jobs, **options: str) -> Happened:
     """A replay for 200 s on one node of 10 cores that two equal quotas share."""
     return Happened(cluster(node("n", 10), TWO), jobs, until=200, semantics="koordinator", **options)
@@ -70,19 +90,6 @@ def test_what_pods_without_a_quota_hold_besides_cpu_and_memory_is_shared_all_the
     assert quotas.runtime(quotas.leaves["a"]) == {"cpu": 7000, "gpu": 8}
 
 
-def flat(
-    name: str, least: int, most: int, *, amounts: dict[str, int] | None = None, **labels: str
-) -> Manifest:
-    """A Koordinator ElasticQuota of cpu, and of other resources that its `max` may name."""
-    given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
-    return {
-        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
-        "kind": "ElasticQuota",
-        "metadata": {"name": name, "namespace": name, "labels": given},
-        "spec": {"min": {"cpu": least}, "max": {"cpu": most, **(amounts or {})}},
-    }
-
-
 def test_koordinators_own_manifests_bound_only_what_max_names() -> None:
     """A quota that does not lend keeps its guarantee idle; nodes are the total."""
     where = cluster(
@@ -94,3 +101,87 @@ def test_koordinators_own_manifests_bound_only_what_max_names() -> None:
     happened = Happened(where, jobs, until=100, semantics="koordinator")
     assert happened.lines("bind") == ["0 bind theirs-0 on n", "0 bind theirs-1 on n"]
     assert happened.used == {"a": 0, "b": 6}
+
+
+FIRM = {f"{KOORDINATOR}preemptible": "false"}
+
+
+def played(jobs: Jobs, *manifests: Manifest, cpu: int, memory: int = 100, **options: object) -> Happened:
+    """What happens in 20 s on one node."""
+    there = cluster(node("n", cpu, amounts={"memory": memory}), *manifests)
+    return Happened(there, jobs, until=20, semantics="koordinator", **options)
+
+
+def refused(happened: Happened, job: str) -> str:
+    """What was first said of a job that waits."""
+    return str(next(row.detail for row in happened.decisions.of("refuse") if row.job == job))
+
+
+def test_whoever_is_still_refused_evicts_all_the_same() -> None:
+    """A dry run asks the quota only as victims are put back, not when all are gone."""
+    jobs = Jobs().add("low", "a", 5).add("high", "a", 5, priority=5).add("mine", "a", 8, at=5, priority=1)
+    happened = played(jobs, flat("a", 0, 10), cpu=20)
+    assert happened.preemptions[0] == "low by mine"
+    assert "mine" not in {row.job for row in happened.decisions.of("bind")}
+    assert played(jobs, flat("a", 0, 10), cpu=20, quirks="false").preemptions == []
+
+
+def test_a_victim_is_taken_away_twice_where_node_and_quota_both_refuse_it() -> None:
+    """The second time fails, and with it the node."""
+    jobs = Jobs().add("low", "a", 5).add("high", "a", 5, priority=5).add("mine", "a", 8, at=5, priority=1)
+    happened = played(jobs, flat("a", 0, 10), cpu=14)
+    assert happened.preemptions == []
+    assert "no corresponding pod low in pods of node n" in refused(happened, "mine")
+    settled = played(jobs, flat("a", 0, 10), cpu=14, quirks="false")
+    assert settled.preemptions == []
+    assert "global quota max exceeded" in refused(settled, "mine")
+
+
+def test_victims_are_put_back_by_requested_resources_and_pods_let_in_by_all() -> None:
+    """A quota that is over its runtime in memory refuses a pod of cpu, for which nobody has to go."""
+    quotas = [
+        flat(name, 0, 20, amounts={"memory": 10}, least_amounts={"memory": least})
+        for name, least in (("a", 0), ("b", 5))
+    ]
+    jobs = Jobs().add("low", "a", 1, amounts={"memory": 8}).add("theirs", "b", 1, at=3, amounts={"memory": 5})
+    jobs.add("mine", "a", 1, at=5, priority=1)
+    happened = played(jobs, *quotas, cpu=20, memory=10)
+    assert happened.preemptions == []
+    assert "quota a would use more memory than its runtime" in refused(happened, "mine")
+    assert played(jobs, *quotas, cpu=20, memory=10, quirks="false").preemptions == ["low by mine"]
+
+
+def test_pods_that_must_not_be_preempted_are_bounded_by_min() -> None:
+    """Others may use more; where the node is full such a pod preempts although that does not help it."""
+    jobs = Jobs().add("firm", "a", 4, labels=FIRM).add("low", "a", 2)
+    jobs.add("mine", "a", 2, at=5, priority=1, labels=FIRM)
+    assert played(jobs, flat("a", 4, 20), cpu=20).preemptions == []
+    happened = played(jobs, flat("a", 4, 20), cpu=6)
+    assert happened.preemptions[0] == "low by mine"
+    settled = played(jobs, flat("a", 4, 20), cpu=6, quirks="false")
+    assert settled.preemptions == []
+    assert "no preemption gives back min that pods use" in refused(settled, "mine")
+    large = Jobs().add("large", "a", 5, labels=FIRM)
+    (never,) = played(large, flat("a", 4, 20), cpu=20).decisions.of("reject")
+    assert "pods of quota a that must not be preempted would use more cpu than its min" in str(never.reason)
+
+
+def test_pods_without_a_quota_preempt_nobody_and_are_not_preempted() -> None:
+    """`disableDefaultQuotaPreemption` is on by default."""
+    jobs = Jobs().add("low", "none", 5).add("mine", "none", 5, at=5, priority=1)
+    jobs.add("theirs", "a", 5, at=5, priority=2)
+    assert played(jobs, flat("a", 0, 10), cpu=5).preemptions == []
+
+
+def test_quotas_above_are_asked_where_that_is_switched_on() -> None:
+    """They may use more than their runtime since it has fallen, while one below them is within its own."""
+    quotas = [
+        flat("group", 2, 20, is_parent="true"),
+        flat("x", 0, 20, parent="group"),
+        flat("y", 2, 20, parent="group"),
+        flat("z", 5, 20, is_parent="false"),
+    ]
+    jobs = Jobs().add("large", "x", 8).add("theirs", "z", 6, at=3).add("mine", "y", 2, at=5)
+    assert "5 bind mine on n" in played(jobs, *quotas, cpu=10).lines("bind")
+    happened = played(jobs, *quotas, cpu=10, enableCheckParentQuota="true")
+    assert "quota group would use more cpu than its runtime" in refused(happened, "mine")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from quota_worlds import cluster, leaf, tree
 
 from harness_plugins.elastic_quota.dry_run import Shortfall
-from harness_plugins.elastic_quota.tree import Amounts, Lent, Quota, QuotaTree
+from harness_plugins.elastic_quota.lent import Lent
+from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 
 RESOURCES = ("cpu", "memory")
 Pods = list[tuple[Quota, Amounts]]

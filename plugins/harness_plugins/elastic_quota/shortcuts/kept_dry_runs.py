@@ -197,7 +197,7 @@ class KeptDryRuns:
         covered = False
         for pod in node.pods:
             covered = covered or bool(pod.template.budgets)
-            leaf, amounts = self._usage.of(pod)
+            leaf, amounts, _ = self._usage.of(pod)
             for quota in leaf.line if leaf is not None else ():
                 add(held.setdefault(quota, {}), amounts)
         for of_quota in held.values():
