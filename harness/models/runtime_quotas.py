@@ -79,6 +79,7 @@ class RuntimeQuotas:
     Attributes:
         rescaled: how often a guarantee was scaled otherwise than before, because a quota was asked for: what
             others may use can be different then, though nobody asks for anything else.
+        changes: how often anything changed that runtimes follow from.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class RuntimeQuotas:
         trees: bool = False,
     ) -> None:
         self.rescaled = 0
+        self.changes = 0
         self._scales = scales
         self._lazily = quirks
         self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
@@ -155,6 +157,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _forget(self) -> None:
+        self.changes += 1
         self._settled = None
         self._shared.clear()
         self._scaled.clear()

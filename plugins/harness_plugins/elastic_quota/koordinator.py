@@ -73,6 +73,10 @@ class RuntimeTree(QuotaTree):
         manifests: the quotas by name.
         capacity: resource -> what all nodes have together.
         args: see `KoordinatorArgs`.
+
+    Attributes:
+        args: these.
+        runtimes: what each quota may use.
     """
 
     def __init__(
@@ -86,7 +90,7 @@ class RuntimeTree(QuotaTree):
             manifests, capacity, scales=args.scales, quirks=args.quirks, trees=args.trees
         )
         self._manifests = manifests
-        self._args = args
+        self.args = args
 
     @property
     def rescaled(self) -> int:
@@ -113,7 +117,8 @@ class RuntimeTree(QuotaTree):
 
     def runtime(self, leaf: Quota) -> Mapping[str, int]:
         """What a quota may use now: resource -> amount, in the resources that its `max` names."""
-        return self.runtimes.runtime(leaf.name)
+        found = leaf.runtime = self.runtimes.runtime(leaf.name)
+        return found
 
     # --- what differs from quotas with a fixed bound ------------------------------------------------------
 
@@ -142,7 +147,7 @@ class RuntimeTree(QuotaTree):
 
     def _excesses(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
         """Of the quota all that its `max` names counts, of those above it only what is requested."""
-        for quota in leaf.line if self._args.checks_parents else (leaf,):
+        for quota in leaf.line if self.args.checks_parents else (leaf,):
             for resource, bound in self.runtime(quota).items():
                 excess = quota.used.get(resource, 0) + amounts.get(resource, 0) - bound
                 if excess > 0 and (quota is leaf or resource in amounts):

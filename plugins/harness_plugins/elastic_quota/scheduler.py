@@ -56,7 +56,7 @@ class QuotaScheduler:
         *,
         falls_back: bool,
         gangs: bool,
-        revocation: Callable[[Cache], Revocation] | None = None,
+        revocation: Callable[[Cache, Budgets], Revocation] | None = None,
     ) -> None:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
@@ -65,7 +65,7 @@ class QuotaScheduler:
         self.said: dict[Gang, set[tuple[str, str]]] = {}
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
-        self._revocation = revocation(kube.cache) if revocation is not None else None
+        self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
         self._nominated = Nominated(usage, kube.cache)
         self._attempts = Attempts(
             kube.scheduling,
@@ -185,6 +185,7 @@ class QuotaScheduler:
         """Try pods and gangs until all that are left wait for an event."""
         yield from self._kube.bind_running()
         if self._revocation is not None:
+            self._revocation.refresh(self._kube.queue.now)
             yield from self._revoke(self._revocation)
         queue, budgets = self._kube.queue, self._kube.budgets
         while (pod := queue.pop(self._state)) is not None:
@@ -212,6 +213,8 @@ class QuotaScheduler:
         for leaf in revocation.due(self._kube.queue.now):
             detail = revocation.detail(leaf)
             for victim in revocation.victims(leaf):
+                if not revocation.evictable(victim):
+                    continue
                 self._version += 1
                 self.usage.terminate(victim)
                 yield self._kube.evict(victim, None, OVERUSED, detail)

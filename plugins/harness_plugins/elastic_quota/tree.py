@@ -64,9 +64,10 @@ class Quota:
         used: resource -> what is charged.
         leaving: resource -> the part of it that is about to be given back.
         firm: resource -> the part of it that pods hold which must not be preempted, as far as that counts.
+        runtime: resource -> what it may use, as was worked out last; None where nothing but `max` bounds it.
     """
 
-    __slots__ = ("_core", "firm", "leaving", "line", "max", "min", "name", "used")
+    __slots__ = ("_core", "firm", "leaving", "line", "max", "min", "name", "runtime", "used")
 
     def __init__(self, manifest: ElasticQuota) -> None:
         self.name = manifest.name
@@ -78,6 +79,7 @@ class Quota:
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
         self.firm: dict[str, int] = {}
+        self.runtime: Amounts | None = None
 
     def __repr__(self) -> str:
         return f"<Quota {self.name}>"
