@@ -92,7 +92,8 @@ class QuotaLeaves:
     """Which elastic quota pods count against, whatever the semantics of the quotas are.
 
     It is the leaf that a pod's label names, else the one of its namespace, else the one that is called like
-    its job's queue, or like the ClusterQueue of that LocalQueue.
+    its job's queue, or like the ClusterQueue of that LocalQueue. With Koordinator's quotas a label that names
+    none says that the pod belongs to none.
 
     Args:
         cluster: its elastic quotas and LocalQueues count.
@@ -100,6 +101,7 @@ class QuotaLeaves:
 
     def __init__(self, cluster: Cluster) -> None:
         self._leaves = leaves_of(cluster.elastic_quotas)
+        self._label_decides = semantics_of(cluster.elastic_quotas) == KOORDINATORS
         self._local_queues = cluster.local_queues
         self._by_namespace: dict[str, str] = {}
         for name, leaf in self._leaves.items():
@@ -116,6 +118,8 @@ class QuotaLeaves:
         """
         if named in self._leaves:
             return named
+        if named and self._label_decides:
+            return None
         if namespace in self._by_namespace:
             return self._by_namespace[namespace]
         local = self._local_queues.get((namespace, queue))

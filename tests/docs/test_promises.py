@@ -404,6 +404,15 @@ POD = {
             "elastic quota q: is a tree of its own, and shares the nodes of all trees unless multiQuotaTree",
         ),
         (
+            "what only Koordinator's code explains",
+            [
+                node(),
+                priority_class(5, "high"),
+                *(elastic(each, f"{{max: {BOTH}}}", labels={"is-parent": "false"}) for each in "pq"),
+            ],
+            "elastic quota p, q: may evict pods for one that it still refuses",
+        ),
+        (
             "a queue that is to order jobs by usage without `admissionFairSharing` in Kueue's Configuration",
             [queue(f"admissionScope: {USAGE}")],
             "spec.admissionScope has no effect without admissionFairSharing",

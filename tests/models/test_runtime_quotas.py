@@ -111,6 +111,14 @@ def test_without_quirks_all_guarantees_are_scaled_at_once() -> None:
     assert asked(found, a=8, b=8) == [5, 4]
 
 
+def test_a_scaled_guarantee_without_weight_is_all_that_a_quota_gets() -> None:
+    """Though nobody else asks: its group has what it asks for, which is less than is guaranteed below it."""
+    group = quota("group", 6, 9), quota("y", 4, 9, "group")
+    found = quotas(*group, quota("x", 2, 9, "group", weight={"cpu": 0, "memory": 1}))
+    assert asked(found, x=2) == [0]
+    assert asked(quotas(*group, quota("x", 2, 9, "group")), x=2) == [2]
+
+
 def test_guarantees_may_exceed_what_there_is_where_they_are_not_scaled() -> None:
     """As with `enableMinQuotaScale: false`."""
     assert asked(quotas(quota("a", 6, 8), quota("b", 6, 8), cpu=8, scales=False), a=8, b=8) == [6, 6]

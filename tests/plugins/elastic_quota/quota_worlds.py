@@ -23,6 +23,8 @@ from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 Manifest = dict[str, Any]
 
+KOORDINATOR = "quota.scheduling.koordinator.sh/"
+
 AT_ONCE: dict[str, Any] = {"evictionLatency": "0s"}
 
 LONG_ENOUGH = 3_600
@@ -54,6 +56,26 @@ def tree(total: int, *children: Manifest) -> Manifest:
         "kind": "ElasticQuotaTree",
         "metadata": {"name": "tree", "namespace": "kube-system"},
         "spec": {"root": {"name": "root", "min": bound, "max": bound, "children": list(children)}},
+    }
+
+
+def flat(
+    name: str,
+    least: int,
+    most: int,
+    *,
+    amounts: dict[str, int] | None = None,
+    least_amounts: dict[str, int] | None = None,
+    **labels: str,
+) -> Manifest:
+    """A Koordinator ElasticQuota of cpu, and of other resources that its `max` may name."""
+    labels = {"is_parent": "false", **labels}
+    given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": name, "namespace": name, "labels": given},
+        "spec": {"min": {"cpu": least, **(least_amounts or {})}, "max": {"cpu": most, **(amounts or {})}},
     }
 
 

@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from quota_worlds import Happened, Jobs, Manifest, cluster, leaf, node, tree
+from quota_worlds import KOORDINATOR, Happened, Jobs, Manifest, cluster, flat, leaf, node, tree
 
 from harness_plugins.elastic_quota.koordinator import RuntimeTree
 
-KOORDINATOR = "quota.scheduling.koordinator.sh/"
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
-
-
-def flat(
-    name: str,
-    least: int,
-    most: int,
-    *,
-    amounts: dict[str, int] | None = None,
-    least_amounts: dict[str, int] | None = None,
-    **labels: str,
-) -> Manifest:
-    """A Koordinator ElasticQuota of cpu, and of other resources that its `max` may name."""
-    labels = {"is_parent": "false", **labels}
-    given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
-    return {
-        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
-        "kind": "ElasticQuota",
-        "metadata": {"name": name, "namespace": name, "labels": given},
-        "spec": {"min": {"cpu": least, **(least_amounts or {})}, "max": {"cpu": most, **(amounts or {})}},
-    }
 
 
 def fair(jobs: Jobs, **options: str) -> Happened:

@@ -69,7 +69,7 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """An ElasticQuota of scheduler-plugins, or of Koordinator when it bears one of its labels.
 
     A flat quota counts the pods of its own namespace. Koordinator's counts those that name it, those of the
-    namespace that is called like it, and those of the namespaces that an annotation lists.
+    namespace that it is in if that is called like it, and those of the namespaces that an annotation lists.
     """
     metadata = read_metadata(fields)
     if metadata.name in _OWN_QUOTAS:
@@ -85,7 +85,8 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     notes = _Annotations(fields)
     if labels or notes:
         _warn_of_labels(metadata.name, labels, notes, draft)
-        quota = _koordinator_quota(metadata.name, least, most, labels, notes)
+        own = (metadata.name,) if metadata.namespace == metadata.name else ()
+        quota = _koordinator_quota(metadata.name, least, most, own, labels, notes)
         for resource in least or ():
             # Where max is given, what it says of core resources is checked for all kinds of quotas.
             if most is None or resource not in (*most, *CORE_RESOURCES):
@@ -106,6 +107,7 @@ def _koordinator_quota(
     name: str,
     least: Mapping[str, int] | None,
     most: Mapping[str, int] | None,
+    own: tuple[str, ...],
     labels: Mapping[str, str],
     notes: _Annotations,
 ) -> ElasticQuota:
@@ -119,7 +121,7 @@ def _koordinator_quota(
         least,
         most,
         "" if parent == _ROOT_QUOTA else parent,
-        () if is_parent else tuple(dict.fromkeys((name, *listed))),
+        () if is_parent else tuple(dict.fromkeys((*own, *listed))),
         is_parent,
         labels.get("allow-lent-resource") != "false",
         notes.weight(),
