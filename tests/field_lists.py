@@ -272,6 +272,7 @@ _VALUES: Mapping[str, list[Any]] = {
     ".effect": ["NoExecute"],
     "atchLabelKeys": [["app"], []],
     "nodeAffinityPolicy": ["Ignore"],
+    "ownerReferences[].kind": ["DaemonSet"],
     "nodeTaintsPolicy": ["Honor"],
     "whenUnsatisfiable": ["DoNotSchedule"],
     "initContainers[].restartPolicy": ["Always"],

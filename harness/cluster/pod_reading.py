@@ -70,12 +70,20 @@ def read_pod(fields: Fields) -> Pod:
         read_scheduler(spec),
         read_group_reference(spec),
         _is_in_topology(metadata.raw("annotations")),
+        _is_of_daemon_set(metadata.raw("ownerReferences")),
     )
 
 
 def _is_in_topology(annotations: Any) -> bool:
     """Whether Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
     return isinstance(annotations, Mapping) and any(name in annotations for name in TOPOLOGY_ANNOTATIONS)
+
+
+def _is_of_daemon_set(owners: Any) -> bool:
+    """Whether an owner reference of a pod names a DaemonSet."""
+    return isinstance(owners, list) and any(
+        isinstance(owner, Mapping) and owner.get("kind") == "DaemonSet" for owner in owners
+    )
 
 
 def read_scheduler(fields: Fields) -> str:

@@ -193,6 +193,7 @@ class Pod:
         scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
         group: the pod group of kube-scheduler's own that it names; None where it names none.
         topology: whether Kueue has found its place in a topology, as its annotations say.
+        of_daemon_set: whether an owner reference names a DaemonSet.
     """
 
     name: str
@@ -212,3 +213,4 @@ class Pod:
     scheduler: str = field(default="", metadata=NEWER)
     group: GroupReference | None = field(default=None, metadata=NEWER)
     topology: bool = field(default=False, metadata=NEWER)
+    of_daemon_set: bool = field(default=False, metadata=NEWER)

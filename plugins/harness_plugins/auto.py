@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
 from harness.models.kube.running import running_jobs
-from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
+from harness_plugins.elastic_quota.options import OPTIONS_OF_AUTO, ignored_fields
 
 
 @hookimpl
@@ -16,8 +16,8 @@ def harness_register_policies(register: RegisterPolicy) -> None:
     register(
         "auto",
         _make,
-        help="per pod: elasticquota where it belongs to a quota, else default preemption",
-        options=OPTIONS,
+        help="elasticquota where a pod belongs to a quota, else default preemption; or by cluster",
+        options=OPTIONS_OF_AUTO,
         running=running_jobs,
         ignored_fields=ignored_fields,
         never=_never,

@@ -84,6 +84,7 @@ NOT_ALONE = {
     "spec.root.namespaces": "a quota with namespaces has no children",
     "spec.resourceGroups[].coveredResources": "the resources of each flavor have to be the same",
     "spec.resourceGroups[].flavors[].resources[].name": "the covered resources have to be the same",
+    "ownerReferences[].kind": "it says whether a DaemonSet owns the pod, and nothing else",
     "olicy.basic": "a pod group has one policy",
     "matchFields[].key": "there is one field that can be matched",
 }

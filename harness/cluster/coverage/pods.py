@@ -213,6 +213,7 @@ _KOORDINATORS: list[Row] = [
 
 POD = Coverage(
     metadata(namespaced=True, labels=True, stays=False, counts=("deletionTimestamp",)),
+    modelled("metadata.ownerReferences[].kind"),
     _KOORDINATORS,
     modelled(*(f"metadata.annotations{{{name}}}" for name in TOPOLOGY_ANNOTATIONS)),
     below("spec", SPEC),

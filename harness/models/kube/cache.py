@@ -135,6 +135,16 @@ class Cache:
         leaving[pod.node] = leaving.get(pod.node, 0) + 1
         self.touch(self.nodes[pod.node])
 
+    def reprioritize(self, pod: PodInfo, priority: int) -> None:
+        """A pod that runs is more important than it was, or less."""
+        if pod.node < 0:  # it is not on its node yet, see `Scheduler.add_running`
+            pod.priority = priority
+            return
+        _less(self.bound, pod.priority)
+        pod.priority = priority
+        self.bound[priority] = self.bound.get(priority, 0) + 1
+        self.touch(self.nodes[pod.node])
+
     def nominate(self, pod: PodInfo, name: str) -> None:
         """Make a pod's nomination the node of that name, or withdraw it with ""."""
         if pod.nominated == name:

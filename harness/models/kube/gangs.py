@@ -9,10 +9,13 @@ from typing import TypeAlias, final
 from harness.cluster.model import Cluster
 from harness.cluster.pod_groups import Membership, membership_of
 from harness.models.kube.pod import PodInfo, Template
-from harness.policy import Job, PodSet
+from harness.policy import PodSet
 
 _Key: TypeAlias = tuple[str, str] | int
 """Namespace and name of a pod group, or the index of a job."""
+
+_Place: TypeAlias = tuple[int, int]
+"""The index of a job and the number of its pod; an evicted pod and its successor have the same."""
 
 
 @final
@@ -22,72 +25,118 @@ class Gang:
     Attributes:
         key: what tells it apart.
         least: how many of its pods have to be placed together; None for all that wait.
-        priority: what all of them count as: the highest of any.
-        pending: the pods that wait; those of one job by number.
-        leader: the one of them that stands for all in the scheduling queue; None when none waits.
-        alive: how many of its pods exist, waiting or bound.
+        priority: what all of them count as, see `highest`; whoever schedules them keeps it up to date.
+        pending: the pods that wait, by job and number.
+        bound: the pods that have a node, likewise.
+        leader: the one that stands for those that wait in the scheduling queue; None when none waits.
         ended: how many pods of a group have ended while others were there; they had their place.
         waits: whether it was tried and not placed, and no pod has joined since.
     """
 
-    __slots__ = ("alive", "ended", "key", "leader", "least", "pending", "priority", "waits")
+    __slots__ = (
+        "_counts",
+        "_own",
+        "bound",
+        "ended",
+        "key",
+        "leader",
+        "least",
+        "pending",
+        "priority",
+        "waits",
+    )
 
     def __init__(self, key: _Key, priority: int, least: int | None = None) -> None:
         self.key = key
         self.least = least
         self.priority = priority
-        self.pending: dict[tuple[int, int], PodInfo] = {}
+        self.pending: dict[_Place, PodInfo] = {}
+        self.bound: dict[_Place, PodInfo] = {}
         self.leader: PodInfo | None = None
-        self.alive = 0
         self.ended = 0
         self.waits = False
+        self._own: dict[_Place, int] = {}  # the priority of each pod by itself
+        self._counts: dict[int, int] = {}  # how many pods have each
 
-    def join(self, pod: PodInfo, priority: int) -> bool:
+    def join(self, pod: PodInfo, own: int) -> bool:
         """A pod of the gang waits; answers whether it is now the leader.
 
         Args:
             pod: the pod.
-            priority: what its job counts as; a higher one than before raises the whole gang.
+            own: its priority by itself.
         """
-        if priority > self.priority:
-            self.priority = priority
-            for mate in self.pending.values():
-                mate.priority, mate.keeps = priority, max(mate.keeps, priority)
-        pod.priority = pod.keeps = self.priority
+        self._note(pod, own)
         self.pending[_place(pod)] = pod
-        self.alive += 1
         if self.leader is not None:
             return False
         self.leader = pod
         return True
 
-    def leave(self, pod: PodInfo, *, ended: bool) -> PodInfo | None:
-        """A pod of the gang is gone; answers the new leader if it was the leader and others wait."""
-        self.alive -= 1
+    def join_bound(self, pod: PodInfo, own: int) -> None:
+        """The same for a pod that has its node already."""
+        self._note(pod, own)
+        self.bound[_place(pod)] = pod
+
+    def _note(self, pod: PodInfo, own: int) -> None:
+        pod.priority = pod.keeps = self.priority
+        place = _place(pod)
+        self._forget(place)  # the pod that this one succeeds
+        self._own[place] = own
+        self._counts[own] = self._counts.get(own, 0) + 1
+
+    def leave(self, pod: PodInfo, *, ended: bool, returns: bool) -> PodInfo | None:
+        """A pod of the gang is gone; answers the new leader if it was the leader and others wait.
+
+        Args:
+            pod: the pod.
+            ended: whether it had its place to the end.
+            returns: whether a successor of the same priority is about to join.
+        """
+        place = _place(pod)
         self.ended += ended
-        self.pending.pop(_place(pod), None)
+        self.pending.pop(place, None)
+        self.bound.pop(place, None)
+        if not returns:
+            self._forget(place)
         if self.leader is not pod:
             return None
         self.leader = next(iter(self.pending.values()), None)
         return self.leader
 
+    def _forget(self, place: _Place) -> None:
+        own = self._own.pop(place, None)
+        if own is not None:
+            self._counts[own] -= 1
+            if not self._counts[own]:
+                del self._counts[own]
+
+    @property
+    def highest(self) -> int:
+        """The highest priority of any of its pods by itself, whether it waits, is bound or comes back."""
+        return max(self._counts, default=self.priority)
+
+    @property
+    def alive(self) -> int:
+        """How many of its pods exist, waiting or bound."""
+        return len(self.pending) + len(self.bound)
+
     @property
     def is_whole(self) -> bool:
         """Whether none of its pods is bound."""
-        return self.alive == len(self.pending)
+        return not self.bound
 
     @property
     def missing(self) -> int:
         """How many of the pods that wait have to be placed together; the others are as they fit."""
         if self.least is None:
             return len(self.pending)
-        bound = self.alive - len(self.pending)
-        return max(0, self.least - self.ended - bound)
+        return max(0, self.least - self.ended - len(self.bound))
 
-    def bound(self, pods: Collection[PodInfo]) -> PodInfo | None:
+    def place(self, pods: Collection[PodInfo]) -> PodInfo | None:
         """Pods that waited are bound; answers the leader of those that still wait."""
         for pod in pods:
-            del self.pending[_place(pod)]
+            place = _place(pod)
+            self.bound[place] = self.pending.pop(place)
         self.leader = next(iter(self.in_order()), None)
         return self.leader
 
@@ -103,7 +152,7 @@ def are_mates(pod: PodInfo, other: PodInfo) -> bool:
     return pod.job is not None and pod.job is other.job
 
 
-def _place(pod: PodInfo) -> tuple[int, int]:
+def _place(pod: PodInfo) -> _Place:
     assert pod.job is not None, "a pod of a gang belongs to a job"
     return pod.job.index, pod.pod
 
@@ -135,7 +184,9 @@ class Gangs:
         key: _Key = job.index if group is None else (group.namespace, group.name)
         gang = self._gangs.get(key)
         if gang is None:
-            gang = self._gangs[key] = Gang(key, self.priority(job), None if group is None else group.least)
+            gang = self._gangs[key] = Gang(
+                key, self.own_priority(pod), None if group is None else group.least
+            )
         return gang
 
     def forget(self, gang: Gang) -> None:
@@ -148,10 +199,12 @@ class Gangs:
             self._memberships[template] = membership_of(template.namespace, template.labels, groups)
         return self._memberships[template]
 
-    def priority(self, job: Job) -> int:
-        """The highest priority of any pod: the job's, or one that a pod set's template names."""
-        own = [self._of_template(pod_set) for pod_set in job.pod_sets]
-        return max([job.priority, *(priority for priority in own if priority is not None)])
+    def own_priority(self, pod: PodInfo) -> int:
+        """A pod's priority by itself: its job's, or a higher one that its pod set's template names."""
+        job = pod.job
+        assert job is not None, "a pod of a gang belongs to a job"
+        own = self._of_template(job.pod_set_of(pod.pod))
+        return job.priority if own is None else max(job.priority, own)
 
     def _of_template(self, pod_set: PodSet) -> int | None:
         if pod_set not in self._priorities:

@@ -24,7 +24,7 @@ class Elastic(Rule):
         super().__init__(facts)
         self._quotas = facts.cluster.elastic_quotas
         options = facts.run.info["policy"]["options"]
-        self._auto = facts.run.info["policy"]["name"] == "auto"
+        self._falls_back = facts.run.info["policy"]["name"] == "auto" and options.get("autoBy") != "cluster"
         self._semantics = semantics_of(self._quotas, options.get("semantics"))
         key, _, value = options.get("protectedLabel", "").partition("=")
         self._protected = (key, value)
@@ -116,7 +116,7 @@ class Elastic(Rule):
         """The same quota takes from what is less important; another one from what is borrowed."""
         if not by.preempts:
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
-        if not ours and self._auto:
+        if not ours and self._falls_back:
             theirs = ours  # who has no quota preempts as kube-scheduler does, from quotas too
         if ours[:1] == theirs[:1]:
             if (priority := self.facts.importance(by)) <= asked.priority:

@@ -1,8 +1,8 @@
 """ACK's documented rules about who may preempt whom, the default.
 
-A pod, or a gang, whose quota stays within its `min` takes from quotas that use more than theirs; one whose
-quota would exceed it takes only from less important pods of its own quota; one without a quota takes from
-nobody. Nobody is a victim twice, or against a PodDisruptionBudget; system pods are none.
+A pod, or a gang, whose quota keeps to its `min` takes from quotas that use more than theirs; one whose quota
+does not takes only from less important pods of its own quota; one without a quota takes from nobody. Nobody
+is a victim twice, or against a PodDisruptionBudget; pods that are protected are none.
 https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/enable-preemptive-scheduling
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import final
 
-from harness.models.cluster import SYSTEM_PRIORITY_CLASSES
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
@@ -19,6 +18,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.lent import Lent
+from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
@@ -27,9 +27,8 @@ from harness_plugins.elastic_quota.tree import Amounts, Quota
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
 NOT_LOWER = "its quota would exceed its min, and has no pod of lower priority"
+NOT_LOWER_BY_USAGE = "its quota uses more than its min, and has no pod of lower priority"
 NOBODY_BORROWS = "no other quota uses more than its min"
-
-_SYSTEM = min(known.value for known in SYSTEM_PRIORITY_CLASSES.values())
 
 
 @final
@@ -39,8 +38,10 @@ class AckRules:
     Args:
         usage: the quota tree.
         budgets: the PodDisruptionBudgets, a hard rule here.
-        protected: label of pods that are never victims, such as those of DaemonSets: (key, value), where a
-            value of None stands for any.
+        protection: which pods are never victims.
+        by_usage: whether a quota claims its guarantee while what it uses is within its `min`, whatever it
+            requests. Otherwise its usage with the request has to be.
+        examines_all: see `Rules`.
     """
 
     names_nodes = False
@@ -48,20 +49,35 @@ class AckRules:
     sorts_victims = True
     keeps_room = True
     looks_ahead = True
-    examines_all = False
     keeps_dry_runs = True
 
     def __init__(
-        self, usage: QuotaUsage, budgets: Budgets, protected: tuple[str, str | None] | None = None
+        self,
+        usage: QuotaUsage,
+        budgets: Budgets,
+        protection: Protection,
+        *,
+        by_usage: bool = False,
+        examines_all: bool = False,
     ) -> None:
+        self.examines_all = examines_all
         self._usage = usage
         self._budgets = budgets
-        self._protected = protected
+        self._protection = protection
+        self._by_usage = by_usage
         self._may_go: dict[int, tuple[int, list[PodInfo]]] = {}  # by the node's position, with its generation
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
-        """Whether the quota stays within its `min` in every resource."""
-        return quota is not None and self._usage.tree.within_min(quota, amounts)
+    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
+        """Whether the quota is within its `min` in every resource: with the request, or by its usage alone.
+
+        Room that was made for other pods of the quota counts as used, so that one guarantee is not claimed
+        several times while victims leave.
+        """
+        if quota is None:
+            return False
+        if self._by_usage:
+            amounts = {resource: amount - own.get(resource, 0) for resource, amount in amounts.items()}
+        return self._usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """It has no quota, or nobody borrows, or nobody of its own quota is less important."""
@@ -69,7 +85,9 @@ class AckRules:
         if quota is None:
             return NO_QUOTA
         if not reclaims:
-            return None if usage.has_lower(quota, request.pod.priority) else NOT_LOWER
+            if usage.has_lower(quota, request.pod.priority):
+                return None
+            return NOT_LOWER_BY_USAGE if self._by_usage else NOT_LOWER
         lent = Lent(quota)
         found = any(leaf is not quota and lent.may_lose(leaf) for leaf in usage.tree.leaves.values())
         return None if found else NOBODY_BORROWS
@@ -109,22 +127,11 @@ class AckRules:
         known = self._may_go.get(node.position)
         if known is not None and known[0] == node.generation:
             return known[1]
-        found = [each for each in node.by_importance() if not (each.terminating or self._is_protected(each))]
+        covers = self._protection.covers
+        found = [each for each in node.by_importance() if not (each.terminating or covers(each))]
         found.reverse()
         self._may_go[node.position] = node.generation, found
         return found
-
-    def _is_protected(self, pod: PodInfo) -> bool:
-        if pod.priority >= _SYSTEM:
-            return True
-        named = pod.job.priority_class if pod.job is not None else ""
-        if named and named.startswith("system-"):
-            return True
-        if self._protected is None:
-            return False
-        key, value = self._protected
-        labels = pod.template.labels
-        return key in labels and value in (None, labels[key])
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """Least important first, so that no quota is below its `min` when it loses a pod to another."""

@@ -38,6 +38,7 @@ class Whole(NamedTuple):
     """What pods of one quota request together; `first` is the request of the first of them."""
 
     first: QuotaRequest
+    own: dict[str, int]
     in_quota: dict[str, int]
     in_all: dict[str, int]
 
@@ -125,7 +126,7 @@ class Attempts:
         if isinstance(found, NodeInfo):
             return Placed({pod: found})
         quota = request.quota
-        search = self._search({quota: self._rules.reclaims(quota, request.in_quota)})
+        search = self._search({quota: self._rules.reclaims(quota, request.in_quota, request.own)})
         refusal = self._refused(search, found)
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
@@ -157,8 +158,9 @@ class Attempts:
             if fitting and len(fitting) >= least:
                 return Placed(fitting)
         wholes = self._wholes(pods, others)
+        reclaims = self._rules.reclaims
         search = self._search(
-            {quota: self._rules.reclaims(quota, whole.in_quota) for quota, whole in wholes.items()}
+            {quota: reclaims(quota, whole.in_quota, whole.own) for quota, whole in wholes.items()}
         )
         for quota, whole in wholes.items():
             excess = self._over(quota, whole)
@@ -222,10 +224,10 @@ class Attempts:
             whole = wholes.get(quota)
             if whole is None:
                 first = quota_request(pod, self._usage, others)
-                wholes[quota] = Whole(first, dict(first.in_quota), dict(first.in_all))
+                wholes[quota] = Whole(first, dict(first.own), dict(first.in_quota), dict(first.in_all))
             else:
-                add(whole.in_quota, self._usage.amounts(pod))
-                add(whole.in_all, self._usage.amounts(pod))
+                for total in (whole.own, whole.in_quota, whole.in_all):
+                    add(total, self._usage.amounts(pod))
         return wholes
 
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:

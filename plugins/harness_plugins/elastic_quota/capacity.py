@@ -39,7 +39,7 @@ class CapacityRules:
     def __init__(self, usage: QuotaUsage) -> None:
         self._usage = usage
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
+    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Whether the quota stays within its `min`, in the core resources and those that are asked for."""
         return quota is not None and quota.over_min(amounts) is None
 

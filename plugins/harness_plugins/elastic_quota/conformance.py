@@ -124,7 +124,7 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
         diagnosis = found
     failure = Failure(request, state, cache, diagnosis, request.excess)
-    reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota)}
+    reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota, request.own)}
     search = QuotaSearch(scheduling, asked.budgets, usage, rules, reclaims)
     why = search.why_not(failure)
     if why is not None:

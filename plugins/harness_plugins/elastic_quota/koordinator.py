@@ -203,7 +203,7 @@ class KoordinatorRules:
         """As its code does it."""
         return self._quirks
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
+    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Guarantees are not taken back by preemption."""
         return False
 

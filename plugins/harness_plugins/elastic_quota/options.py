@@ -14,6 +14,13 @@ from harness_plugins.kube.policy import ALONE, GANG, GANG_SCHEDULING, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
 
+WITH_REQUEST = "with-request"
+BY_USAGE = "usage"
+LEFT_OUT = "left-out"
+TRIED = "tried"
+BY_POD = "pod"
+BY_CLUSTER = "cluster"
+
 _MANIFESTS = {
     ACK: "an ElasticQuotaTree",
     CAPACITY: "ElasticQuotas without Koordinator's labels",
@@ -33,7 +40,7 @@ def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Which semantics the manifests chose, or are not heeded; and pod groups that do not count."""
+    """Which semantics the manifests chose, or are not heeded; options and pod groups that do not count."""
     asked: str | None = options["semantics"]
     native = semantics_of(cluster.elastic_quotas)
     if cluster.elastic_quotas and asked is None and native != ACK:
@@ -42,6 +49,10 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
         stand = "stands" if native == ACK else "stand"
         what = f"semantics={asked} is asked for, and {_MANIFESTS[native]} {stand} for semantics={native}"
         yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
+    for semantics, only in _OF.items():
+        for option in only if semantics != semantics_of(cluster.elastic_quotas, asked) else ():
+            if options.get(option.name, option.default) != option.default:
+                yield f"{option.name} counts with semantics={semantics} alone"
     if not places_gangs(cluster, options):
         yield from kube_pods_alone(cluster, {**options, GANG.name: ALONE})
     yield from ignored_scheduling_groups(cluster)
@@ -60,25 +71,29 @@ def _checked_label(text: str) -> str:
     return text
 
 
-OPTIONS = (
+_OF_ACK = (
     Option(
-        "semantics",
-        None,
-        "who may use and preempt what: ACK's rules, scheduler-plugins' or Koordinator's; as manifests are",
-        choices=(ACK, CAPACITY, KOORDINATORS),
-    ),
-    Option(
-        GANG.name,
-        None,
-        "place the pods of a gang all together or each by itself; together with ack, each with the others",
-        choices=(TOGETHER, ALONE),
+        "claims",
+        WITH_REQUEST,
+        "with ack, what has to be within min so that a quota claims it: its usage, or also the request",
+        choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(
         "protectedLabel",
         "",
-        "key or key=value of pods that are never victims with ack, such as those of DaemonSets",
+        "with ack, key or key=value of pods that are never victims",
         type=_checked_label,
     ),
+    Option("evictDaemonSets", False, "with ack, Pods of DaemonSets may be victims as others", type=boolean),
+    Option(
+        "cordonedNodes",
+        LEFT_OUT,
+        "with ack, whether one pod alone makes room on cordoned nodes that it tolerates",
+        choices=(LEFT_OUT, TRIED),
+    ),
+)
+
+_OF_KOORDINATOR = (
     Option(
         "revokeAfter",
         2 * MINUTE,
@@ -109,5 +124,34 @@ OPTIONS = (
         "with koordinator, quotas with a tree-id share what the root of their tree says; not recorded",
         type=boolean,
     ),
+)
+
+_OF = {ACK: _OF_ACK, KOORDINATORS: _OF_KOORDINATOR}
+
+OPTIONS = (
+    Option(
+        "semantics",
+        None,
+        "who may use and preempt what: ACK's rules, scheduler-plugins' or Koordinator's; as manifests are",
+        choices=(ACK, CAPACITY, KOORDINATORS),
+    ),
+    Option(
+        GANG.name,
+        None,
+        "place the pods of a gang all together or each by itself; together with ack, each with the others",
+        choices=(TOGETHER, ALONE),
+    ),
+    *_OF_ACK,
+    *_OF_KOORDINATOR,
     *(option for option in KUBE_OPTIONS if option not in (GANG, GANG_SCHEDULING)),
+)
+
+OPTIONS_OF_AUTO = (
+    Option(
+        "autoBy",
+        BY_POD,
+        "pod: pods without a quota use default preemption; cluster: quotas, if any, decide for all pods",
+        choices=(BY_POD, BY_CLUSTER),
+    ),
+    *OPTIONS,
 )

@@ -19,10 +19,14 @@ from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules
 from harness_plugins.elastic_quota.limits import QuotaLimits, usage_of
 from harness_plugins.elastic_quota.options import (
-    OPTIONS,
+    BY_POD,
+    BY_USAGE,
+    OPTIONS_OF_AUTO,
+    TRIED,
     parse_label,
     places_gangs,
 )
+from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules
@@ -51,6 +55,8 @@ def _require_quotas(cluster: Cluster) -> None:
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
     """What `preemptionAlgorithm` says; by default preemption by quotas where there are any, else by priority.
 
+    Pods without a quota preempt by priority too, unless the option `autoBy` has the whole cluster decide.
+
     Raises:
         InputError: the cluster has no nodes, or no quotas where its configuration demands them.
     """
@@ -61,7 +67,8 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
             return without_quotas(cluster, view, options)
         case "none":
             return without_quotas(cluster, view, {**options, "disablePreemption": True})
-    return _quota_policy(cluster, options, falls_back=True)
+    falls_back = not cluster.elastic_quotas or options["autoBy"] == BY_POD
+    return _quota_policy(cluster, options, falls_back=falls_back)
 
 
 def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -75,7 +82,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
     Raises:
         InputError: the cluster has no nodes.
     """
-    every = resolve(OPTIONS, options, owner="kube-scheduler with gangs")
+    every = resolve(OPTIONS_OF_AUTO, options, owner="kube-scheduler with gangs")
     return _quota_policy(replace(cluster, elastic_quotas={}), every, falls_back=True)
 
 
@@ -120,12 +127,20 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
     """
     semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
     usage, fair = usage_of(cluster, options)
-    protected = parse_label(options["protectedLabel"])
+    protection = Protection(parse_label(options["protectedLabel"]), daemons=not options["evictDaemonSets"])
 
     def rules(usage: QuotaUsage, budgets: Budgets) -> Rules:
         if semantics == KOORDINATORS:
             return KoordinatorRules(usage, quirks=options["quirks"])
-        return AckRules(usage, budgets, protected) if semantics == ACK else CapacityRules(usage)
+        if semantics == ACK:
+            return AckRules(
+                usage,
+                budgets,
+                protection,
+                by_usage=options["claims"] == BY_USAGE,
+                examines_all=options["cordonedNodes"] == TRIED,
+            )
+        return CapacityRules(usage)
 
     scheduler = QuotaScheduler(
         cluster,

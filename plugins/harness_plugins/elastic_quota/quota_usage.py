@@ -113,14 +113,19 @@ class QuotaUsage:
         if quota is None:
             self.tree.take_outside(amounts, -1)
         self._changes[quota] += 1
-        for counts, key in ((self._bound, pod.priority), (self._nodes, pod.node)):
-            of_quota = counts[quota]
-            of_quota[key] -= 1
-            if not of_quota[key]:
-                del of_quota[key]
+        _less(self._bound[quota], pod.priority)
+        _less(self._nodes[quota], pod.node)
+
+    def reprioritize(self, pod: PodInfo, priority: int) -> None:
+        """A pod that is bound for good, and has another priority so far, is about to have this one."""
+        quota = self.quota_of(pod)
+        self._changes[quota] += 1
+        of_quota = self._bound[quota]
+        of_quota[priority] = of_quota.get(priority, 0) + 1
+        _less(of_quota, pod.priority)
 
     def changes(self, quota: Quota | None) -> int:
-        """How often pods of a quota, or of none, were bound for good or gone: else it uses the same."""
+        """How often pods of a quota, or of none, were bound for good, gone, or given another priority."""
         return self._changes[quota]
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
@@ -136,3 +141,9 @@ class QuotaUsage:
         quota = self.quota_of(pod)
         if quota is not None:
             self.tree.leave(quota, self.amounts(pod))
+
+
+def _less(counts: dict[int, int], key: int) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]

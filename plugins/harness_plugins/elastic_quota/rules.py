@@ -53,8 +53,16 @@ class Rules(Protocol):
     def keeps_dry_runs(self) -> bool:
         """Whether dry runs depend on nothing but what `shortcuts/kept_dry_runs.py` says."""
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts) -> bool:
-        """Whether these amounts are claimed from the quota's guarantee, instead of being borrowed."""
+    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
+        """Whether a request is claimed from the quota's guarantee, instead of being borrowed.
+
+        If it is not, it is not with more nominated pods either, as long as the quota uses the same.
+
+        Args:
+            quota: the quota.
+            amounts: what is requested of it and what its nominated pods take, see `QuotaRequest.in_quota`.
+            own: the part of that which the pod, or the pods of its gang, take themselves.
+        """
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Why no preemption on any node can help; None when one might."""

@@ -67,12 +67,13 @@ class QuotaScheduler:
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
         self._nominated = Nominated(usage, kube.cache)
+        self._rules = rules(usage, kube.budgets)
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
             usage,
             self._nominated,
-            rules(usage, kube.budgets),
+            self._rules,
             Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
             preempts=not configuration.disable_preemption,
         )
@@ -107,16 +108,14 @@ class QuotaScheduler:
             self._kube.add(pod)
             return
         self._kube.budgets.exists(pod.template, 1)
-        before, too_few = gang.priority, gang.missing > len(gang.pending)
-        leads = gang.join(pod, self._gangs.priority(_job(pod)))
-        if gang.priority > before:
-            for mate in gang.pending.values():
-                self.cache.keeps_otherwise(mate)
+        too_few = gang.missing > len(gang.pending)
+        leads = gang.join(pod, self._gangs.own_priority(pod))
+        raised = self._reprioritize(gang)
         assert gang.leader is not None, "a pod that joins a gang waits"
         gang.leader.peers = self._peers_of_gang(gang)
         if leads:
             self._kube.queue.add(pod)
-        elif (gang.waits and (too_few or not gang.missing)) or gang.priority > before:
+        elif (gang.waits and (too_few or not gang.missing)) or raised:
             self._kube.queue.activate(gang.leader)  # it waited for just this pod, or a pod is new to the rest
         gang.waits = False
 
@@ -124,10 +123,12 @@ class QuotaScheduler:
         """A pod that runs already is there, see `kube.scheduler`."""
         gang = pod.gang = self._gangs.of(pod)
         if gang is not None:
-            gang.alive += 1
+            gang.join_bound(pod, self._gangs.own_priority(pod))
         self._ask(pod)
         self.usage.bind(pod, self.cache.by_name[node].position)
         self._kube.add_running(pod, node, start)
+        if gang is not None:
+            self._reprioritize(gang)
 
     def delete(self, pod: PodInfo) -> None:
         """A pod is gone: it ended, was evicted, or is no longer wanted."""
@@ -139,14 +140,36 @@ class QuotaScheduler:
         self._kube.delete(pod)
         gang = pod.gang
         if gang is not None:
-            leader = gang.leave(pod, ended=ended)
+            leader = gang.leave(pod, ended=ended, returns=pod.terminating)
+            lowered = self._reprioritize(gang)
             if leader is not None:
                 leader.peers = self._peers_of_gang(gang)
                 self._kube.queue.add(leader)
+            elif lowered and gang.leader is not None:
+                self._kube.queue.activate(gang.leader)
+                gang.leader.peers = self._peers_of_gang(gang)
             if not gang.alive:
                 self.said.pop(gang, None)
                 if not pod.terminating:  # else its successor comes back, and those that have ended count
                     self._gangs.forget(gang)
+
+    def _reprioritize(self, gang: Gang) -> bool:
+        """Let all pods of a gang count as its most important one; answers whether they did not so far."""
+        before, now = gang.priority, gang.highest
+        if now == before:
+            return False
+        gang.priority = now
+        if gang.bound:
+            self._version += 1  # who may be a victim of whom has changed
+        for mate in gang.pending.values():
+            mate.priority = now
+            if mate.keeps == before:  # else from everyone
+                mate.keeps = now
+                self.cache.keeps_otherwise(mate)
+        for mate in gang.bound.values():
+            self.usage.reprioritize(mate, now)
+            self.cache.reprioritize(mate, now)
+        return True
 
     def _ask(self, pod: PodInfo) -> None:
         self.usage.ask(pod)
@@ -265,7 +288,7 @@ class QuotaScheduler:
                 rejecting |= set(outcome.said)  # an equal gang of which that was not said fails anew
             yield from self._post_filter(leader, pods, outcome, rejecting)
             return
-        rest = gang.bound(outcome.nodes)
+        rest = gang.place(outcome.nodes)
         self.said.pop(gang, None)
         detail: dict[str, Any] = {"gang": len(outcome.nodes)}
         if rest is not None:
@@ -332,7 +355,7 @@ class QuotaScheduler:
 
     def _lasting(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingQuotaRefusal | None:
         lasting = LastingQuotaRefusal(
-            refusal, pods, self.usage, self._nominated, self.scheduling, self._places, self.said
+            refusal, pods, self._rules, self.usage, self._nominated, self.scheduling, self._places, self.said
         )
         return lasting if lasting.asks_all else None
 

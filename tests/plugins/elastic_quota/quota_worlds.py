@@ -17,7 +17,7 @@ from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.testing import Decisions, Script, replayed
 from harness.units import SECOND
-from harness_plugins.elastic_quota.options import OPTIONS
+from harness_plugins.elastic_quota.options import OPTIONS, OPTIONS_OF_AUTO
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
@@ -123,6 +123,31 @@ class Jobs(Script):
             self._arrivals[-1] = (replace(job, priority_class=priority_class), *rest)
         return self
 
+    def of(self, arrivals: Sequence[Arrival], others: Jobs | None = None) -> Jobs:
+        """Add jobs that are made already, and those of others."""
+        for job, *rest in [*arrivals, *(others.arrivals() if others is not None else ())]:
+            self._arrivals.append((replace(job, index=len(self._arrivals)), *rest))
+        return self
+
+    def of_pod_sets(
+        self, name: str, queue: str, at: float, *parts: tuple[str, int, int | None], **fields: Any
+    ) -> Jobs:
+        """Add a job of one pod a part: its pod group, its cores, and the priority that its template names."""
+        fields = {"seconds": 1000, "gang": False, **fields}
+        pod_sets = [
+            PodSet(
+                f"{number}",
+                1,
+                1,
+                frozen({"cpu": 1000 * cpu}),
+                labels=frozen({POD_GROUP: group} if group else {}),
+                pod_template=json.dumps({"priority": priority}) if priority is not None else None,
+            )
+            for number, (group, cpu, priority) in enumerate(parts)
+        ]
+        self.job(name, queue=queue, at=at, pod_sets=tuple(pod_sets), **fields)
+        return self
+
     def arrivals(self) -> list[Arrival]:
         """All jobs so far."""
         return list(self._arrivals)
@@ -180,6 +205,20 @@ def varied(rng: random.Random) -> tuple[Cluster, Jobs]:
     return cluster(*nodes, tree(total, *quotas), *budgets), jobs
 
 
+def with_daemons(jobs: Jobs, rng: random.Random) -> tuple[Jobs, set[str]]:
+    """The same jobs, of which the pods of some belong to DaemonSets; answers the names of those, too."""
+    manifest = {"metadata": {"name": "agent", "ownerReferences": [{"kind": "DaemonSet", "name": "agent"}]}}
+    made, daemons = [], set()
+    for job, *rest in jobs.arrivals():
+        if rng.random() < 0.3 and not job.pod_sets[0].pod_template:
+            template = json.dumps({**manifest, "spec": {}})
+            pod_sets = tuple(replace(each, pod_template=template) for each in job.pod_sets)
+            job = replace(job, pod_sets=pod_sets)
+            daemons.add(job.id)
+        made.append((job, *rest))
+    return Jobs().of(made), daemons
+
+
 def grouped(rng: random.Random) -> tuple[Cluster, Jobs]:
     """Four nodes, three quotas, and six pod groups of jobs of any queue and priority, beside others."""
     total = 16
@@ -232,7 +271,8 @@ class Happened:
         self.policy: Policy | None = None
 
         def make(cluster: Cluster, view: View, given: dict[str, Any]) -> Policy:
-            self.policy = plugin(cluster, view, resolve(OPTIONS, AT_ONCE | given, owner="policy"))
+            options = OPTIONS_OF_AUTO if plugin is auto else OPTIONS
+            self.policy = plugin(cluster, view, resolve(options, AT_ONCE | given, owner="policy"))
             return self.policy
 
         self.decisions: Decisions = replayed(make, jobs, where, options=options, until=until)

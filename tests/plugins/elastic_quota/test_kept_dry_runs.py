@@ -21,6 +21,7 @@ from quota_worlds import (
     spread,
     tree,
     varied,
+    with_daemons,
 )
 
 from harness.build import is_compiled
@@ -36,6 +37,7 @@ from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
+from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import QuotaSearch, Tries
@@ -74,15 +76,27 @@ def in_words(answer: Candidate | Status) -> object:
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
-@pytest.mark.parametrize("options", [{}, {"gang": "pods"}, {"evictionLatency": "3s"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gang": "pods"},
+        {"evictionLatency": "3s"},
+        {"claims": "usage", "cordonedNodes": "tried"},
+        {"claims": "usage", "gang": "pods", "evictDaemonSets": True},
+    ],
+    ids=str,
+)
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, auto)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_dry_run_would_find_what_is_kept(options: dict[str, Any], seed: int, plugin: PolicyFactory) -> None:
     """Whatever comes and goes between: gangs, nominations, groups of pods and quotas, budgets, affinities."""
     with pytest.MonkeyPatch.context() as context:
         watched(context)
         for worlds in (varied, grouped):
-            Happened(*worlds(random.Random(seed)), plugin=plugin, until=LONG_ENOUGH, **options)
+            where, jobs = worlds(random.Random(seed))
+            jobs, _ = with_daemons(jobs, random.Random(seed))
+            Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options)
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
@@ -96,7 +110,11 @@ def test_most_answers_are_kept_where_many_wait() -> None:
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
-@pytest.mark.parametrize("options", [{}, {"semantics": "koordinator"}, {"evictionLatency": "3s"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"semantics": "koordinator"}, {"evictionLatency": "3s"}, {"claims": "usage"}],
+    ids=str,
+)
 def test_dry_runs_by_amounts_find_what_a_simulation_finds(options: dict[str, Any]) -> None:
     """And most that find victims are made so, though here many pods have budgets, nominations and rules."""
     found: list[Candidate | Status] = []
@@ -248,7 +266,9 @@ def test_room_that_is_kept_from_everyone_from_now_on_changes_a_node() -> None:
     (first,) = there.nominated
     usage, budgets = scheduler.usage, Budgets((), live=True)
     reclaims = {usage.quota_of(first): True}
-    search = QuotaSearch(scheduler.scheduling, budgets, usage, AckRules(usage, budgets), reclaims)
+    search = QuotaSearch(
+        scheduler.scheduling, budgets, usage, AckRules(usage, budgets, Protection()), reclaims
+    )
     before = there.generation
     assert first.keeps == 1
     list(scheduler._preempt(first, Planned({first: there}, [], search, frozenset()), frozenset()))

@@ -102,7 +102,7 @@ def test_whoever_is_still_refused_evicts_all_the_same() -> None:
     happened = played(jobs, flat("a", 0, 10), cpu=20)
     assert happened.preemptions[0] == "low by mine"
     assert "mine" not in {row.job for row in happened.decisions.of("bind")}
-    assert played(jobs, flat("a", 0, 10), cpu=20, quirks="false").preemptions == []
+    assert played(jobs, flat("a", 0, 10), cpu=20, quirks="off").preemptions == []
 
 
 def test_a_victim_is_taken_away_twice_where_node_and_quota_both_refuse_it() -> None:
@@ -111,7 +111,7 @@ def test_a_victim_is_taken_away_twice_where_node_and_quota_both_refuse_it() -> N
     happened = played(jobs, flat("a", 0, 10), cpu=14)
     assert happened.preemptions == []
     assert "no corresponding pod low in pods of node n" in refused(happened, "mine")
-    settled = played(jobs, flat("a", 0, 10), cpu=14, quirks="false")
+    settled = played(jobs, flat("a", 0, 10), cpu=14, quirks="off")
     assert settled.preemptions == []
     assert "global quota max exceeded" in refused(settled, "mine")
 
@@ -127,7 +127,7 @@ def test_victims_are_put_back_by_requested_resources_and_pods_let_in_by_all() ->
     happened = played(jobs, *quotas, cpu=20, memory=10)
     assert happened.preemptions == []
     assert "quota a would use more memory than its runtime" in refused(happened, "mine")
-    assert played(jobs, *quotas, cpu=20, memory=10, quirks="false").preemptions == ["low by mine"]
+    assert played(jobs, *quotas, cpu=20, memory=10, quirks="off").preemptions == ["low by mine"]
 
 
 def test_pods_that_must_not_be_preempted_are_bounded_by_min() -> None:
@@ -137,7 +137,7 @@ def test_pods_that_must_not_be_preempted_are_bounded_by_min() -> None:
     assert played(jobs, flat("a", 4, 20), cpu=20).preemptions == []
     happened = played(jobs, flat("a", 4, 20), cpu=6)
     assert happened.preemptions[0] == "low by mine"
-    settled = played(jobs, flat("a", 4, 20), cpu=6, quirks="false")
+    settled = played(jobs, flat("a", 4, 20), cpu=6, quirks="off")
     assert settled.preemptions == []
     assert "no preemption gives back min that pods use" in refused(settled, "mine")
     large = Jobs().add("large", "a", 5, labels=FIRM)

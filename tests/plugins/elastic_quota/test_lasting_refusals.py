@@ -22,6 +22,7 @@ from quota_worlds import (
     node,
     tree,
     varied,
+    with_daemons,
 )
 
 from harness import PodSet
@@ -67,6 +68,8 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
         {"gang": "pods"},
         {"semantics": "koordinator"},
         {"disablePreemption": True},
+        {"claims": "usage"},
+        {"claims": "usage", "gang": "pods"},
     ],
     ids=str,
 )
@@ -77,17 +80,19 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(options: dict[str, A
     _tried_alike(*crowd(random.Random(seed)), options)
 
 
+@pytest.mark.parametrize("options", [{}, {"claims": "usage", "cordonedNodes": "tried"}], ids=str)
 @given(seed=st.integers(0, 10**9))
 @example(seed=5124)
 @example(seed=419)
-@settings(max_examples=8, deadline=None)
-def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
+@settings(max_examples=6, deadline=None)
+def test_nor_where_groups_budgets_and_nominations_come_in(options: dict[str, Any], seed: int) -> None:
     """In the world of seed 5124 a gang waits of which some pods are nominated, until an attempt fails.
 
     In that of 419 a gang that is beyond its quota fails at a pod that is not, and then at one that is.
     """
-    _tried_alike(*varied(random.Random(seed)), {})
-    _tried_alike(*grouped(random.Random(seed)), {})
+    where, jobs = varied(random.Random(seed))
+    _tried_alike(where, with_daemons(jobs, random.Random(seed))[0] if options else jobs, options)
+    _tried_alike(*grouped(random.Random(seed)), options)
 
 
 def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
@@ -100,7 +105,11 @@ def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
         assert together == singly
 
 
-@pytest.mark.parametrize("options", [{}, {"semantics": "koordinator"}, {"disablePreemption": True}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"semantics": "koordinator"}, {"disablePreemption": True}, {"claims": "usage"}],
+    ids=str,
+)
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, auto, without_quotas)))
 @settings(max_examples=15, deadline=None)
 def test_equal_pods_and_gangs_are_refused_as_if_each_were_tried(

@@ -28,7 +28,7 @@ def test_evictions_that_do_not_help_need_priorities_and_a_quota_that_may_be_full
     """One quota for all that nodes have refuses nobody for whom a node has room."""
     (both,) = warned(A, B, CLASS)
     assert both.startswith(
-        "elastic quota a, b: may evict pods for one that it still refuses: with quirks=true"
+        "elastic quota a, b: may evict pods for one that it still refuses: with quirks=on"
     )
     assert warned(A, B) == warned(A, CLASS) == []
     (less,) = warned(flat("a", 0, 9), CLASS)
@@ -51,7 +51,7 @@ def test_guarantees_that_are_scaled_are_warned_of() -> None:
     """Beyond what nodes have; also that one is not lent, and one without weight below another quota."""
     (scaled, idle) = warned(flat("a", 6, 10), flat("b", 6, 10, allow_lent_resource="false"))
     assert scaled.endswith("with enableMinQuotaScale=true each is scaled down when its quota is asked for")
-    assert idle.startswith("elastic quota b: does not lend its min: with quirks=true")
+    assert idle.startswith("elastic quota b: does not lend its min: with quirks=on")
     group, below = flat("group", 4, 10, is_parent="true"), flat("a", 2, 10, parent="group")
     assert warned(group, below) == []
     note = f"{KOORDINATOR}shared-weight"

@@ -88,4 +88,4 @@ def test_after_a_pod_was_taken_only_what_it_requests_is_looked_at() -> None:
     jobs = Jobs().add("plain", "b", 5).add("large", "b", 10, priority=1, amounts={"memory": 8})
     jobs.add("mine", "a", 10, at=10, amounts={"memory": 5})
     assert revoked(jobs, top, cpu=20, revokeAfter="30s") == ["40 evict plain", "71 evict large"]
-    assert revoked(jobs, top, cpu=20, revokeAfter="30s", quirks="false") == ["40 evict large"]
+    assert revoked(jobs, top, cpu=20, revokeAfter="30s", quirks="off") == ["40 evict large"]

@@ -10,6 +10,7 @@ from quota_worlds import Manifest, leaf, node, tree
 from harness.cluster.elastic import semantics_of
 from harness.cluster.load import cluster_from
 from harness.plugins import load
+from harness_plugins.elastic_quota.options import OPTIONS
 
 LABEL = "quota.scheduling.koordinator.sh/is-parent"
 
@@ -58,6 +59,24 @@ def test_manifests_choose_the_semantics_and_a_mismatch_is_warned_of(
         assert f"for semantics={native}" in said[0]
     else:
         assert said == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"claims": "usage"}, {"cordonedNodes": "tried"}, {"evictDaemonSets": True}, {"protectedLabel": "app"}],
+    ids=str,
+)
+def test_an_option_of_acks_rules_is_warned_of_where_other_rules_decide(given: dict[str, Any]) -> None:
+    """Not at its default, and not where ACK's rules are asked for."""
+    heeds = load().policy("elasticquota").ignored_fields
+    assert heeds is not None
+    cluster = cluster_from([node("n", 8), SCHEDULER_PLUGINS], "test")
+    defaults = {option.name: option.default for option in OPTIONS}
+    before = list(heeds(cluster, defaults))
+    (name,) = given
+    assert list(heeds(cluster, defaults | given)) == [*before, f"{name} counts with semantics=ack alone"]
+    asked = defaults | {"semantics": "ack"}
+    assert list(heeds(cluster, asked | given)) == list(heeds(cluster, asked))
 
 
 def test_what_a_max_does_not_name_is_not_said_to_be_refused_where_it_is_not() -> None:

@@ -8,25 +8,25 @@ from harness.models.cluster import KOORDINATOR, KOORDINATORS, ElasticQuota, leav
 from harness.models.manifests import Draft
 
 _EVICTS = (
-    "may evict pods for one that it still refuses: with quirks=true dry runs do not ask it whether it lets "
+    "may evict pods for one that it still refuses: with quirks=on dry runs do not ask it whether it lets "
     "the pod in without all victims, and a node that refuses a victim too is no candidate"
 )
 _SPARES = (
-    "names several resources in its max: with quirks=true a pod that does not request the resource of which "
+    "names several resources in its max: with quirks=on a pod that does not request the resource of which "
     "too much is used is refused, and preempts nobody for it"
 )
 _FIRM = (
-    "has a min below its max: with quirks=true a pod that must not be preempted may evict others although "
+    "has a min below its max: with quirks=on a pod that must not be preempted may evict others although "
     "min refuses it"
 )
 _IDLE = (
-    "does not lend its min: with quirks=true it has no more than its part of what the nodes have until it "
+    "does not lend its min: with quirks=on it has no more than its part of what the nodes have until it "
     "has had a pod"
 )
 
 
 def warn_of_quirks(quotas: Mapping[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of what the options `quirks=false` and `enableMinQuotaScale=false` switch off."""
+    """Warn of what the options `quirks=off` and `enableMinQuotaScale=false` switch off."""
     own = {name: quota for name, quota in quotas.items() if quota.semantics == KOORDINATORS}
     if not own or not draft.nodes:
         return

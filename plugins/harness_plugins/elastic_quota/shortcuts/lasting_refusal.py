@@ -18,6 +18,7 @@ from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.shortcuts.places import Places
 from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
 
@@ -26,14 +27,15 @@ from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, boun
 class LastingQuotaRefusal:
     """Why a pod, or a gang, failed, for whom nobody may be preempted, or not enough of its own quota.
 
-    A quota that would exceed its `min`, and has no less important pods, stays so until its own pods change;
-    nominated pods only add to what is requested of it. A pod without a quota, which preempts by priority,
-    preempts nobody while no less important pod is bound anywhere. Room that is kept for nominated pods only
-    makes fewer nodes fit, and for the same reason, unless bound pods have affinities.
+    A quota that may not claim its guarantee, and has no less important pods, stays so until its own pods
+    change; nominated pods only add to what is requested of it. A pod without a quota, which preempts by
+    priority, preempts nobody while no less important pod is bound anywhere. Room that is kept for nominated
+    pods only makes fewer nodes fit, and for the same reason, unless bound pods have affinities.
 
     Args:
         refusal: what was said.
         pods: the pod, or all pods of the gang.
+        rules: say whether a quota may claim its guarantee.
         usage: the quotas.
         nominated: who is nominated to nodes.
         scheduling: what pods find on nodes.
@@ -49,6 +51,7 @@ class LastingQuotaRefusal:
         self,
         refusal: QuotaRefusal,
         pods: Sequence[PodInfo],
+        rules: Rules,
         usage: QuotaUsage,
         nominated: Nominated,
         scheduling: Scheduling,
@@ -68,6 +71,7 @@ class LastingQuotaRefusal:
             add(self._asked, of_pod.amounts)
             if of_pod.quota is not self._quota or pod.template is not template or of_pod.firm:
                 self._of_one_kind = False
+        self._rules = rules
         self._usage = usage
         self._nominated = nominated
         self._bound = bound_of(refusal.failure.excess)
@@ -165,7 +169,7 @@ class LastingQuotaRefusal:
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
-        """Whether its quota, if it has one, would borrow, and it has less important pods only if it had some.
+        """Whether its quota, if any, may claim no guarantee, and has less important pods only if it had some.
 
         Where nobody is ever preempted it does not matter who is there.
         """
@@ -176,8 +180,9 @@ class LastingQuotaRefusal:
             return quota is None and not self._scheduling.cache.has_lower(self._first.priority)
         changes = usage.changes(quota)
         if changes != self._changes:
-            borrows = quota is None or quota.over_min(self._asked) is not None
-            if not borrows or usage.has_lower(quota, self._first.priority) != (self._within is not None):
+            if quota is not None and self._rules.reclaims(quota, self._asked, self._asked):
+                return False
+            if usage.has_lower(quota, self._first.priority) != (self._within is not None):
                 return False
             self._changes = changes
         return True
