@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import final
 
+from harness.models.elastic.lent import Lent
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.dry_run import Exceeded
-from harness_plugins.elastic_quota.lent import Lent
 from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
-from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
@@ -47,6 +47,7 @@ class AckRules:
     names_nodes = False
     counts_twice = False
     sorts_victims = True
+    least_first = True  # so that no quota is below its `min` when it loses a pod to another
     keeps_room = True
     looks_ahead = True
     keeps_dry_runs = True
@@ -132,10 +133,6 @@ class AckRules:
         found.reverse()
         self._may_go[node.position] = node.generation, found
         return found
-
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Least important first, so that no quota is below its `min` when it loses a pod to another."""
-        return victims[::-1]
 
 
 @final

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness import Cluster
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.tree import FIRM, QuotaTree
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Code
 from harness.models.kube.pod import PodInfo
@@ -13,12 +15,11 @@ from harness.models.kube.preemption.evaluator import pick_one_node_for_preemptio
 from harness.units import format_amount
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
-from harness_plugins.elastic_quota.koordinator import KoordinatorArgs, KoordinatorRules, RuntimeTree
+from harness_plugins.elastic_quota.koordinator import KoordinatorRules
 from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import QuotaSearch
-from harness_plugins.elastic_quota.tree import FIRM, QuotaTree
 from harness_plugins.kube.conformance import (
     Question,
     candidate_as_recorded,
@@ -48,9 +49,8 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
 def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a case of `koordinator/runtime`: what each quota asks for, uses and may use."""
     world = world_of(case)
-    tree = _runtime_tree(case, world.cluster)
+    tree, runtimes = _with_runtimes(case, world.cluster)
     usage = _usage(world.cluster, tree, world.pods)
-    runtimes = tree.runtimes
     shares = {name: runtimes.runtime(name) for name in case["given"]["refresh"]}
     return {
         "runtime": _as_recorded(shares),
@@ -62,7 +62,7 @@ def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
 def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a case of `koordinator/preempt`: is the pod let in, and whom does it preempt on which node."""
     asked = question_of(case)
-    tree = _runtime_tree(case, asked.cluster)
+    tree, _ = _with_runtimes(case, asked.cluster)
     usage = _usage(asked.cluster, tree, asked.running)
     usage.ask(asked.pod)
     request = quota_request(asked.pod, usage, None)
@@ -74,9 +74,10 @@ def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
     return {"limit": _as_recorded({"": limit})[""], **_pre_filter(request), **said}
 
 
-def _runtime_tree(case: Mapping[str, Any], cluster: Cluster) -> RuntimeTree:
-    args = KoordinatorArgs(scales=case["config"]["enableMinQuotaScale"])
-    return RuntimeTree(cluster.elastic_quotas, cluster.capacity, args)
+def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree, RuntimeQuotas]:
+    quotas, scales = cluster.elastic_quotas, case["config"]["enableMinQuotaScale"]
+    runtimes = RuntimeQuotas(quotas, cluster.capacity, scales=scales)
+    return QuotaTree(quotas, hierarchical=True, runtimes=runtimes), runtimes
 
 
 def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Excesses
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excesses, Quota
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The preemptor's quota does not let it in even when all potential victims are gone."""

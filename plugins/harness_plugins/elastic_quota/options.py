@@ -93,37 +93,18 @@ _OF_ACK = (
     ),
 )
 
+_KOORDINATORS = "with koordinator, "
 _OF_KOORDINATOR = (
     Option(
         "revokeAfter",
         2 * MINUTE,
-        "with koordinator, how long a quota may use more than its fair share; then pods are evicted",
+        f"{_KOORDINATORS}how long a quota may use more than its runtime; then pods are evicted",
         type=parse_duration,
     ),
-    Option(
-        "enableMinQuotaScale",
-        True,
-        "with koordinator, scale guarantees down where there is less than they are together",
-        type=boolean,
-    ),
-    Option(
-        "enableCheckParentQuota",
-        False,
-        "with koordinator, admission also asks the quotas above; not recorded",
-        type=boolean,
-    ),
-    Option(
-        "quirks",
-        True,
-        "with koordinator, also do what only its code explains; off: what its documentation describes",
-        type=boolean,
-    ),
-    Option(
-        "multiQuotaTree",
-        False,
-        "with koordinator, quotas with a tree-id share what the root of their tree says; not recorded",
-        type=boolean,
-    ),
+    Option("quirks", True, f"{_KOORDINATORS}also do what only its code explains", type=boolean),
+    Option("enableMinQuotaScale", True, f"{_KOORDINATORS}scale mins down where there is less", type=boolean),
+    Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also ask the quotas above", type=boolean),
+    Option("multiQuotaTree", False, f"{_KOORDINATORS}trees share what their roots say", type=boolean),
 )
 
 _OF = {ACK: _OF_ACK, KOORDINATORS: _OF_KOORDINATOR}

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.models.cluster import UNLIMITED
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:

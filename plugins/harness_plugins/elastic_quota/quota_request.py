@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import NamedTuple, final
 
 from harness.models.cluster import frozen
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Excess, Excesses, QuotaTree, sum_of
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excess, Excesses, Quota, QuotaTree, sum_of
 
 _NONE: Amounts = frozen()
 _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})

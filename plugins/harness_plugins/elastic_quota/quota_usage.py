@@ -8,8 +8,9 @@ from typing import NamedTuple, final
 
 from harness import Cluster
 from harness.models.cluster import QUOTA_NAME_LABEL, QuotaLeaves
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import QuotaTree
 from harness.models.kube.pod import PodInfo, Template
-from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 
 
 class PodQuota(NamedTuple):

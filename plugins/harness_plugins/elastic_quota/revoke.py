@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.units import SECOND
-from harness_plugins.elastic_quota.koordinator import RuntimeTree, is_preemptible
 from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 OVERUSED = "QuotaOveruse"
 """The reason of an eviction because its quota used more than its runtime for too long."""
@@ -32,17 +31,17 @@ class Revocation:
 
     Args:
         usage: who charges what.
-        tree: the quotas.
         after: how long a quota may use more than its runtime, microseconds.
+        quirks: whether only what the pod requests that was taken last is looked at.
         cache: the pods on nodes.
         budgets: the PodDisruptionBudgets, which no eviction breaks.
     """
 
-    def __init__(
-        self, usage: QuotaUsage, tree: RuntimeTree, after: int, cache: Cache, budgets: Budgets
-    ) -> None:
+    def __init__(self, usage: QuotaUsage, after: int, quirks: bool, cache: Cache, budgets: Budgets) -> None:
         self._usage = usage
-        self._tree = tree
+        assert usage.tree.runtimes is not None, "only Koordinator revokes"
+        self._tree, self._runtimes = usage.tree, usage.tree.runtimes
+        self._quirks = quirks
         self._cache = cache
         self._budgets = budgets
         self._after = after // SECOND * SECOND + SECOND  # at the first second after which more has passed
@@ -59,7 +58,7 @@ class Revocation:
             self._started = now // SECOND * SECOND
             self._within = dict.fromkeys(self._tree.leaves.values(), self._started)
             self._good = dict.fromkeys(self._within, self._started)
-        runtimes = self._tree.runtimes
+        runtimes = self._runtimes
         if (now - self._started) % _REFRESH == 0 and runtimes.changes != self._refreshed:
             self._refreshed = runtimes.changes
             for _, leaf in sorted(self._tree.leaves.items()):
@@ -80,7 +79,7 @@ class Revocation:
                 self._within[leaf] = now
             if over:
                 due.append(self._good[leaf] + self._after)
-        if self._tree.runtimes.changes != self._refreshed:
+        if self._runtimes.changes != self._refreshed:
             due.append(now + _REFRESH - (now - self._started) % _REFRESH)
         return min((each for each in due if each > now), default=None)
 
@@ -109,7 +108,7 @@ class Revocation:
         for pod in mine:
             if not self._is_over(leaf, used):
                 break
-            if is_preemptible(pod):
+            if not self._usage.of(pod).firm:
                 used = self._changed(used, pod, -1)
                 taken.append(pod)
         if self._is_over(leaf, used):
@@ -133,7 +132,7 @@ class Revocation:
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
         """What is used without a pod, or with it; with quirks only in the resources that it requests."""
         amounts = self._usage.amounts(pod)
-        kept = used if not self._tree.args.quirks else [each for each in used if each in amounts]
+        kept = used if not self._quirks else [each for each in used if each in amounts]
         return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
 
     def _is_over(self, leaf: Quota, used: Amounts) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol, final
 
+from harness.models.elastic.quota import Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
@@ -24,7 +25,6 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, Rules
 from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, only_amounts_count
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
-from harness_plugins.elastic_quota.tree import Quota
 
 RECLAIM = "QuotaReclaim"
 """The reason of a preemption in which a quota takes back its guarantee from those that borrow."""
@@ -239,7 +239,7 @@ class QuotaSearch:
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """See `Search`."""
-        return self._rules.in_turn(victims)
+        return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """The choice, and what the quotas of both sides use and may use."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quota_worlds import KOORDINATOR, Happened, Jobs, Manifest, cluster, flat, leaf, node, tree
 
-from harness_plugins.elastic_quota.koordinator import RuntimeTree
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.tree import QuotaTree
 
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
 
@@ -63,7 +64,9 @@ def test_preemption_stays_within_the_quota() -> None:
 
 def test_what_pods_without_a_quota_hold_besides_cpu_and_memory_is_shared_all_the_same() -> None:
     """The quota that they are charged to names cpu and memory only."""
-    quotas = RuntimeTree(cluster(flat("a", 0, 8, amounts={"gpu": 8})).elastic_quotas, {"cpu": 8000, "gpu": 8})
+    manifests = cluster(flat("a", 0, 8, amounts={"gpu": 8})).elastic_quotas
+    runtimes = RuntimeQuotas(manifests, {"cpu": 8000, "gpu": 8})
+    quotas = QuotaTree(manifests, hierarchical=True, runtimes=runtimes)
     quotas.ask(quotas.leaves["a"], {"cpu": 8000, "gpu": 8})
     quotas.take_outside(quotas.counted(None, {"cpu": 1000, "gpu": 4}))
     assert quotas.runtime(quotas.leaves["a"]) == {"cpu": 7000, "gpu": 8}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from quota_worlds import Happened, Jobs, Manifest, budget, cluster, leaf, node, tree
 
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.tree import QuotaTree
 from harness.models.kube.cache import Cache
 from harness.models.kube.preemption.budgets import Budgets
 from harness.units import SECOND
-from harness_plugins.elastic_quota.koordinator import RuntimeTree
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import Revocation
 
@@ -43,10 +44,11 @@ def test_it_is_looked_at_once_a_second() -> None:
 def test_the_time_begins_anew_where_a_quota_was_within_its_runtime_at_a_whole_second() -> None:
     """What is between two seconds nobody sees."""
     where = cluster(node("n", 10), TWO)
-    quotas = RuntimeTree(where.elastic_quotas, {"cpu": 10_000})
+    runtimes = RuntimeQuotas(where.elastic_quotas, {"cpu": 10_000})
+    quotas = QuotaTree(where.elastic_quotas, hierarchical=True, runtimes=runtimes)
     a, b = quotas.leaves["a"], quotas.leaves["b"]
     cache = Cache(where)
-    watched = Revocation(QuotaUsage(where, quotas), quotas, 30 * SECOND, cache, Budgets((), live=True))
+    watched = Revocation(QuotaUsage(where, quotas), 30 * SECOND, True, cache, Budgets((), live=True))
 
     def due(at: float) -> int | None:
         watched.refresh(round(at * SECOND))

@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, final
 
 from harness.memo import Memo
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Excesses
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Status
@@ -24,7 +26,6 @@ from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excesses, Quota
 
 _MOST = 200_000
 """So many answers are kept, on all nodes together."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
+from harness.models.elastic.quota import Quota
+from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
 from harness.models.kube.gangs import Gang
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
@@ -20,7 +22,6 @@ from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, 
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.shortcuts.places import Places
-from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
 
 
 @final

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cluster.elastic import ElasticQuota
-from harness.models.runtime_quotas import Part, RuntimeQuotas, fair_shares
+from harness.models.elastic.runtime_quotas import Part, RuntimeQuotas, fair_shares
 
 
 def parts(*figures: tuple[int, int, int]) -> list[Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, final
 
-from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness.models.elastic.quota import Amounts, Quota
 
 _Places: TypeAlias = list[tuple[int, str]]
 """Where something is noted of each resource."""
