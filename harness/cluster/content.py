@@ -65,16 +65,18 @@ _KINDS: Mapping[str, type] = {
 
 _LONGEST = 200  # characters of a field; of a longer one the beginning and a hash are kept
 _WORDS = {
+    "apart": "ignore-default-tree",
     "by_usage": "admissionScope usage",
     "checks": "admissionChecks",
     "is_parent": "parent of others",
     "lends": "allow-lent-resource",
     "strategies": "fairSharing.preemptionStrategies",
     "topology": "topologyName",
+    "total": "total-resource",
 }
 """What fields of the model are called in manifests where that is not the same name in camel case."""
 
-_AMOUNTS = ("allocatable", "min", "max", "weight")
+_AMOUNTS = ("allocatable", "min", "max", "total", "weight")
 """Tables of resource -> amount."""
 
 Objects = dict[str, dict[str, str]]

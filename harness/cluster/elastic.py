@@ -44,6 +44,8 @@ class ElasticQuota:
         tree: which of several trees it belongs to (Koordinator).
         semantics: what its manifest stands for: an ElasticQuotaTree for ACK's, an ElasticQuota for those of
             scheduler-plugins, or of Koordinator where it bears one of its labels.
+        total: of the root of a tree, what its quotas share (Koordinator); None where it says nothing.
+        apart: whether that is not taken off what the quotas of no tree share (Koordinator).
     """
 
     name: str
@@ -56,6 +58,8 @@ class ElasticQuota:
     weight: Mapping[str, int] | None = None
     tree: str = ""
     semantics: str = field(default=ACK, metadata=NEWER)
+    total: Mapping[str, int] | None = field(default=None, metadata=NEWER)
+    apart: bool = field(default=False, metadata=NEWER)
 
     def min_of(self, resource: str) -> int:
         """What is guaranteed of a resource; what is not named is 0."""
@@ -88,7 +92,8 @@ class QuotaLeaves:
     """Which elastic quota pods count against, whatever the semantics of the quotas are.
 
     It is the leaf that a pod's label names, else the one of its namespace, else the one that is called like
-    its job's queue, or like the ClusterQueue of that LocalQueue.
+    its job's queue, or like the ClusterQueue of that LocalQueue. With Koordinator's quotas a label that names
+    none says that the pod belongs to none.
 
     Args:
         cluster: its elastic quotas and LocalQueues count.
@@ -96,6 +101,7 @@ class QuotaLeaves:
 
     def __init__(self, cluster: Cluster) -> None:
         self._leaves = leaves_of(cluster.elastic_quotas)
+        self._label_decides = semantics_of(cluster.elastic_quotas) == KOORDINATORS
         self._local_queues = cluster.local_queues
         self._by_namespace: dict[str, str] = {}
         for name, leaf in self._leaves.items():
@@ -112,6 +118,8 @@ class QuotaLeaves:
         """
         if named in self._leaves:
             return named
+        if named and self._label_decides:
+            return None
         if namespace in self._by_namespace:
             return self._by_namespace[namespace]
         local = self._local_queues.get((namespace, queue))

@@ -145,7 +145,7 @@ class Sentences:
         """The figures that justify a preemption."""
         if figures.queue and figures.request:
             yield f"{figures.queue} asked for {self._listed(figures.request)}"
-        yield from self._states(figures, list(figures.request))
+        yield from self._states(figures, list(figures.request or figures.runtime.get(figures.queue, {})))
         if figures.taken:
             gave = ", ".join(
                 f"{name} loses {self._listed(amounts)}" for name, amounts in figures.taken.items()
@@ -165,7 +165,8 @@ class Sentences:
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
         """What queues use of what they are guaranteed, and their pool."""
         for name in figures.usage:
-            said = self._used(figures.usage[name], figures.quota, figures.most, name, labels)
+            bounds = {"runtime": figures.runtime, "at most": figures.most}
+            said = self._used(figures.usage[name], figures.quota, bounds, name, labels)
             if said:
                 yield f"{name} used {said}"
         if figures.pool is not None:
@@ -175,19 +176,26 @@ class Sentences:
                 yield f"all queues of {name} used {said}"
 
     def _used(
-        self, usage: Mapping[str, int], quota: Table, most: Table, name: str, labels: Sequence[str]
+        self,
+        usage: Mapping[str, int],
+        quota: Table,
+        bounds: Mapping[str, Table],
+        name: str,
+        labels: Sequence[str],
     ) -> str:
         parts = []
         for label in labels:
-            guaranteed, bound = quota.get(name, {}).get(label), most.get(name, {}).get(label)
+            guaranteed = quota.get(name, {}).get(label)
             if label not in usage and guaranteed is None:
                 continue
             used = usage.get(label, 0)
             text = self._units.named(label, used)
             if guaranteed is not None:
                 text = f"{self._units.amount(label, used)} of {self._units.named(label, guaranteed)}"
-            if bound is not None:
-                text += f" (at most {self._units.amount(label, bound)})"
+            known = ((word, table.get(name, {}).get(label)) for word, table in bounds.items())
+            listed = [f"{word} {self._units.amount(label, each)}" for word, each in known if each is not None]
+            if listed:
+                text += f" ({', '.join(listed)})"
             parts.append(text)
         return ", ".join(parts)
 

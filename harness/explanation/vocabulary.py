@@ -27,6 +27,7 @@ class Figures:
         message: the component's own sentence.
         request, short: label -> amount that is asked for, and that is missing of it.
         usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
+        runtime: name -> label -> amount allowed then, where that follows from what all ask for.
         taken: name -> label -> amount that a preemption takes from a quota.
         pool: what several queues share: its name, usage and quota.
         shares: name -> weighted share before and after.
@@ -52,6 +53,7 @@ class Figures:
     usage: Table = field(default_factory=dict)
     quota: Table = field(default_factory=dict)
     most: Table = field(default_factory=dict)
+    runtime: Table = field(default_factory=dict)
     taken: Table = field(default_factory=dict)
     pool: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None
     shares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -89,6 +91,7 @@ def read(detail: str | None) -> Figures:
         usage=_table(found.get("usage")),
         quota=_table(found.get("quota")),
         most=_table(found.get("max")),
+        runtime=_table(found.get("runtime")),
         taken=_table(found.get("taken")),
         pool=_pool(pool) if isinstance(pool, dict) else None,
         shares=_shares(found.get("share")),

@@ -55,7 +55,8 @@ def koordinator(
         "labels": {f"{prefix}{key}": value for key, value in (labels or {}).items()},
         "annotations": {f"{prefix}{key}": value for key, value in (notes or {}).items()},
     }
-    return elastic(name, "scheduling.sigs.k8s.io", namespace="kube-system", metadata=metadata, **spec)
+    namespace = spec.pop("namespace", name)
+    return elastic(name, "scheduling.sigs.k8s.io", namespace=namespace, metadata=metadata, **spec)
 
 
 def quotas(*manifests: dict[str, Any]) -> dict[str, ElasticQuota]:
@@ -370,6 +371,21 @@ def test_namespace_of_two_leaves_is_a_fault_at_the_second() -> None:
     ) == [f"metadata.annotations.{PREFIX}namespaces: 'a' belongs to a already"]
 
 
+def test_a_koordinator_quota_has_the_namespace_of_its_name_only_if_it_is_in_it() -> None:
+    """Koordinator looks for a quota that is called like the pod's namespace in that namespace."""
+    label = {"is-parent": "false"}
+    assert quotas(koordinator("a", label))["a"].namespaces == ("a",)
+    assert quotas(koordinator("a", label, namespace="default"))["a"].namespaces == ()
+
+
+def test_a_label_that_names_no_koordinator_quota_says_that_the_pod_has_none() -> None:
+    """Its namespace and queue do not count then; with other quotas they do."""
+    own = QuotaLeaves(read(koordinator("a", {"is-parent": "false"})))
+    assert own.of("a", "a", "gone") is None
+    assert own.of("a", "") == "a"
+    assert QuotaLeaves(read(elastic("a", namespace="a"))).of("a", "a", "gone") == "a"
+
+
 def test_koordinator_parents_own_no_namespaces() -> None:
     """Not by their name, so that a leaf may have the namespace; and not by the annotation."""
     team = koordinator("team", {"is-parent": "true"})
@@ -407,7 +423,8 @@ def test_koordinator_trees() -> None:
     ]
     where = read(up, koordinator("a", {"parent": "up"}), koordinator("b", {"is-parent": "false"}))
     assert where.elastic_quotas["a"].tree == "t"
-    assert where.warnings == ("elastic quota up: is a tree of its own, and shares the nodes of all trees",)
+    shares = "shares the nodes of all trees unless multiQuotaTree=true"
+    assert where.warnings == (f"elastic quota up: is a tree of its own, and {shares}",)
 
 
 def test_koordinator_cycles_are_found_whole_and_end() -> None:
@@ -456,7 +473,8 @@ def test_koordinator_weights() -> None:
 
 def test_quota_without_koordinators_labels_beside_others_is_warned_of() -> None:
     """It is taken to be the quota of its namespace."""
-    where = read(koordinator("a", {"is-parent": "false"}), koordinator("b", max={"cpu": 1, "memory": 1}))
+    plain = koordinator("b", namespace="kube-system", max={"cpu": 1, "memory": 1})
+    where = read(koordinator("a", {"is-parent": "false"}), plain)
     assert list(where.elastic_quotas) == ["a", "kube-system"]
     (warning,) = where.warnings
     assert warning.startswith("elastic quota kube-system: bears none of Koordinator's labels")
@@ -467,16 +485,16 @@ def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of()
     labels = {
         "is-parent": "yes",
         "allow-lent-resource": "no",
-        "ignore-default-tree": "true",
+        "unknown": "true",
         "is-root": "true",
     }
     assert read(koordinator("a", labels, {"guaranteed": "{}", "runtime": "{}"})).warnings == (
         f"ElasticQuota a: label {PREFIX}is-parent is 'yes', which counts as \"false\"",
         f"ElasticQuota a: label {PREFIX}allow-lent-resource is 'no', which counts as \"true\"",
         *(
-            f"ElasticQuota kube-system/a: metadata.{part}.{PREFIX}{name} is not modelled: "
+            f"ElasticQuota a/a: metadata.{part}.{PREFIX}{name} is not modelled: "
             "the quota is as it would be without it"
-            for part, name in (("labels", "ignore-default-tree"), ("annotations", "guaranteed"))
+            for part, name in (("labels", "unknown"), ("annotations", "guaranteed"))
         ),
     )
 

@@ -23,6 +23,8 @@ CORPORA = (
     "kube-large-dev",
     "elasticquota-upstream",
     "elasticquota-dev",
+    "koordinator-runtime-dev",
+    "koordinator-preempt-dev",
     "kueue-targets-upstream",
     "kueue-targets-random-dev",
     "kueue-targets-focus-dev",

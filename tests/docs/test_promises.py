@@ -401,7 +401,16 @@ POD = {
                 elastic("q", f"{{max: {BOTH}}}", labels={"tree-id": "t", **PARENT}),
                 elastic("p", f"{{max: {BOTH}}}", labels={"is-parent": "false"}),
             ],
-            "elastic quota q: is a tree of its own, and shares the nodes of all trees",
+            "elastic quota q: is a tree of its own, and shares the nodes of all trees unless multiQuotaTree",
+        ),
+        (
+            "what only Koordinator's code explains",
+            [
+                node(),
+                priority_class(5, "high"),
+                *(elastic(each, f"{{max: {BOTH}}}", labels={"is-parent": "false"}) for each in "pq"),
+            ],
+            "elastic quota p, q: may evict pods for one that it still refuses",
         ),
         (
             "a queue that is to order jobs by usage without `admissionFairSharing` in Kueue's Configuration",

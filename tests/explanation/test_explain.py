@@ -229,6 +229,25 @@ def test_a_queue_of_which_labels_name_quotas_stands_with_each_of_them(
     ]
 
 
+def test_what_koordinators_quotas_may_use_is_told_where_they_refuse_and_revoke(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Their runtime: each has half of what there is, which is less than its job asks for."""
+    rows = [
+        {"job_id": name, "queue": name, "request.cpu": 300, "submit_time": at, "duration": 3600}
+        for name, at in (("a", 0), ("b", 10))
+    ]
+    tree = quota_tree({"a": {"cpu": "1m"}, "b": {"cpu": "1m"}}, {"cpu": "500m", "memory": "8Gi"})
+    options = {"semantics": "koordinator"}
+    run = replayed(
+        write_trace(*rows), queues({}, nodes=1) + tree, tmp_path, plugin="elasticquota", options=options
+    )
+    (refused,) = (line for line in lines(run, "b") if "waits" in line and "Unschedulable" in line)
+    assert "b used 0 of 1m cpu (runtime 250m, at most 500m)" in refused
+    (revoked,) = (line for line in lines(run, "a") if "QuotaOveruse" in line)
+    assert "a used 300m of 1m cpu (runtime 250m, at most 500m); quota a has used more than its" in revoked
+
+
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:
     """Over the whole run."""
     text = "\n".join(lines(kueue, queue="b"))

@@ -137,7 +137,7 @@ def test_what_is_revoked_leaves_with_the_latency_too() -> None:
     found = happened(
         "elasticquota", jobs, cluster(a=4, b=0), until=60, semantics="koordinator", revokeAfter="10s"
     )
-    assert lines(found, "evict", "gone", "bind")[1:4] == ["15 evict theirs", "18 gone theirs", "19 bind mine"]
+    assert lines(found, "evict", "gone", "bind")[1:4] == ["20 evict theirs", "23 gone theirs", "24 bind mine"]
 
 
 # --- rounds that slow down --------------------------------------------------------------------------------

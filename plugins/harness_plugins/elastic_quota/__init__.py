@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness import Cluster, Policy, Possible, RegisterPolicy, View, hookimpl
@@ -57,12 +57,23 @@ def harness_register_kinds(register: RegisterKind) -> None:
 
 @hookimpl
 def harness_register_conformance(register: RegisterConformance) -> None:
-    """Register the recorded questions to capacity scheduling."""
+    """Register the recorded questions to capacity scheduling and to Koordinator."""
     register(
         "elasticquota/preempt",
-        _answer,
+        _conformance("answer"),
         help="quota admission, and victims across and within quotas",
-        explain=_explain,
+        explain=_conformance("explain"),
+    )
+    register(
+        "koordinator/runtime",
+        _conformance("runtime"),
+        help="what each quota of a tree asks for, uses and may use",
+    )
+    register(
+        "koordinator/preempt",
+        _conformance("attempt"),
+        help="admission within the runtime of a quota, and victims of the same quota",
+        informative=("error",),
     )
 
 
@@ -75,16 +86,13 @@ def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
     return elastic_quota(cluster, view, options)
 
 
-def _answer(case: Mapping[str, Any]) -> Mapping[str, Any]:
-    from harness_plugins.elastic_quota.conformance import answer
+def _conformance(function: str) -> Callable[[Mapping[str, Any]], Any]:
+    def answer(case: Mapping[str, Any]) -> Any:
+        from harness_plugins.elastic_quota import conformance
 
-    return answer(case)
+        return getattr(conformance, function)(case)
 
-
-def _explain(case: Mapping[str, Any]) -> str:
-    from harness_plugins.elastic_quota.conformance import explain
-
-    return explain(case)
+    return answer
 
 
 def _by_elastic_quotas(cluster: Cluster) -> bool:

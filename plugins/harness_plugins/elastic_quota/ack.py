@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import final
 
+from harness.models.elastic.lent import Lent
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
-from harness_plugins.elastic_quota.tree import Amounts, Lent, Quota
 
 NO_QUOTA = "a pod that belongs to no quota may not preempt"
 QUOTA_LEAVING = "not eligible until the pods that are leaving have given back their quota."
@@ -42,7 +44,10 @@ class AckRules:
         examines_all: see `Rules`.
     """
 
-    as_upstream = False
+    names_nodes = False
+    counts_twice = False
+    sorts_victims = True
+    least_first = True  # so that no quota is below its `min` when it loses a pod to another
     keeps_room = True
     looks_ahead = True
     keeps_dry_runs = True
@@ -104,10 +109,14 @@ class AckRules:
         if request.excess is not None:
             tree = self._usage.tree
             with tree.departed():
-                excess = tree.over_max(request.quota, request.in_quota, request.shared)
-                if excess is None and tree.over_guaranteed(request.in_all) is None:
+                if tree.refusing(request.quota, request.in_quota, request.shared, request.in_all) is None:
                     return QUOTA_LEAVING
         return None
+
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """All bounds, with nominated pods."""
+        excesses = request.excesses(self._usage.tree)
+        return Exceeded(excesses, excesses)
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `AckClaim`."""
@@ -124,10 +133,6 @@ class AckRules:
         found.reverse()
         self._may_go[node.position] = node.generation, found
         return found
-
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Least important first, so that no quota is below its `min` when it loses a pod to another."""
-        return victims[::-1]
 
 
 @final
@@ -184,7 +189,7 @@ class AckClaim:
         for each in self._rules.may_go(node):
             if lent is None and each.priority >= pod.priority:
                 break  # as are all that are left
-            theirs, amounts = quota_of(each)
+            theirs, amounts, _ = quota_of(each)
             if lent is None:
                 if theirs is not quota:
                     continue

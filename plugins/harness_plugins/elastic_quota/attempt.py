@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, final
 
+from harness.models.elastic.quota import Quota
+from harness.models.elastic.tree import Excess
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.pod import PodInfo
@@ -29,7 +31,6 @@ from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, QuotaSearch, Search
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.tentative import TentativePlacement
-from harness_plugins.elastic_quota.tree import Excess, Quota
 
 TOO_FEW = "fewer pods of its group are there than have to be placed together"
 
@@ -234,8 +235,7 @@ class Attempts:
         """Why a quota has no room for all pods; None when it has."""
         if quota is None:
             return None
-        tree = self._usage.tree
-        return tree.over_max(quota, whole.in_quota, whole.first.shared) or tree.over_guaranteed(whole.in_all)
+        return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
 
     # --- preemption ---------------------------------------------------------------------------------------
 

@@ -6,17 +6,17 @@ requests its guarantee takes from namespaces that borrow, whatever their priorit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import final
 
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
-from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Claim
-from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 
 @final
@@ -27,7 +27,10 @@ class CapacityRules:
         usage: the quotas, without hierarchy.
     """
 
-    as_upstream = True
+    names_nodes = True
+    counts_twice = True
+    sorts_victims = True
+    least_first = False
     keeps_room = False
     looks_ahead = False
     examines_all = True
@@ -53,28 +56,19 @@ class CapacityRules:
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
         """It never preempts, or it waits for pods that are leaving its node, whatever made them leave."""
-        pod, quota = request.pod, request.quota
-        if not pod.preempts:
-            return NEVER_PREEMPTS
-        for other in expected.pods if expected is not None else ():
-            if not other.terminating:
-                continue
-            theirs = self._usage.quota_of(other)
-            if theirs is quota:
-                waits = other.priority < pod.priority
-            else:
-                waits = theirs is not None and reclaims and theirs.borrows() is not None
-            if waits:
-                return VICTIMS_LEAVING
-        return None
+        return waits_for_victims(request, expected, self._usage, reclaims=reclaims)
+
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """All bounds; nominated pods do not count when all potential victims are gone.
+
+        They do in the attempt that follows.
+        """
+        tree = self._usage.tree
+        return Exceeded(request.excesses(tree), request.own_excesses(tree))
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """See `CapacityClaim`."""
         return CapacityClaim(self._usage, request, reclaims=reclaims)
-
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Most important first."""
-        return victims
 
 
 @final

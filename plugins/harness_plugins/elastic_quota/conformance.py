@@ -1,43 +1,93 @@
-"""Answers recorded cases of capacity scheduling with the same code that replays use."""
+"""Answers recorded cases of capacity scheduling and of Koordinator with the same code that replays use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from harness import Cluster
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.tree import FIRM, QuotaTree
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import Code
-from harness.models.kube.preemption.budgets import Budgets
+from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import pick_one_node_for_preemption
 from harness.units import format_amount
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
+from harness_plugins.elastic_quota.koordinator import KoordinatorRules
 from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import QuotaSearch
-from harness_plugins.elastic_quota.tree import QuotaTree
-from harness_plugins.kube.conformance import candidate_as_recorded, choice_as_recorded, question_of, statuses
+from harness_plugins.kube.conformance import (
+    Question,
+    candidate_as_recorded,
+    choice_as_recorded,
+    question_of,
+    statuses,
+    world_of,
+)
 
-_REASONS = {"max": "overMax", "min": "overAggregatedMin"}
+_REASONS = {"max": "overMax", "min": "overAggregatedMin", "runtime": "runtime", FIRM: "nonPreemptible"}
 
 
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a case of `elasticquota/preempt`: is the pod let in, and whom does it preempt on which node."""
     asked = question_of(case)
-    usage = QuotaUsage(asked.cluster, QuotaTree(asked.cluster.elastic_quotas, hierarchical=False))
-    for running in asked.running:
-        if running.node >= 0:
-            usage.bind(running, running.node)
+    tree = QuotaTree(asked.cluster.elastic_quotas, hierarchical=False)
+    usage = _usage(asked.cluster, tree, asked.running)
     others = Nominated(usage, asked.scheduling.cache).besides([asked.pod])
     request = quota_request(asked.pod, usage, others)
-    said: dict[str, Any] = {
+    return {
         "used": _used(usage),
-        "preFilter": "Success" if request.excess is None else Code.UNSCHEDULABLE.value,
+        **_pre_filter(request),
+        **_outcome(request, asked, usage, CapacityRules(usage)),
     }
-    if request.excess is not None:
-        said["preFilterReason"] = _REASONS[request.excess.bound]
-    return {**said, **_outcome(request, asked.scheduling, asked.budgets, usage)}
+
+
+def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `koordinator/runtime`: what each quota asks for, uses and may use."""
+    world = world_of(case)
+    tree, runtimes = _with_runtimes(case, world.cluster)
+    usage = _usage(world.cluster, tree, world.pods)
+    shares = {name: runtimes.runtime(name) for name in case["given"]["refresh"]}
+    return {
+        "runtime": _as_recorded(shares),
+        "request": _as_recorded({name: runtimes.request(name) for name in shares}),
+        "used": _used(usage),
+    }
+
+
+def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a case of `koordinator/preempt`: is the pod let in, and whom does it preempt on which node."""
+    asked = question_of(case)
+    tree, _ = _with_runtimes(case, asked.cluster)
+    usage = _usage(asked.cluster, tree, asked.running)
+    usage.ask(asked.pod)
+    request = quota_request(asked.pod, usage, None)
+    limit = {} if request.quota is None else tree.runtime(request.quota)
+    said = _outcome(request, asked, usage, KoordinatorRules(usage))
+    said.pop("deleted", None)
+    if said["outcome"] != "Fits":
+        said["rejected"] = {name: {"code": each["code"]} for name, each in said.get("rejected", {}).items()}
+    return {"limit": _as_recorded({"": limit})[""], **_pre_filter(request), **said}
+
+
+def _with_runtimes(case: Mapping[str, Any], cluster: Cluster) -> tuple[QuotaTree, RuntimeQuotas]:
+    quotas, scales = cluster.elastic_quotas, case["config"]["enableMinQuotaScale"]
+    runtimes = RuntimeQuotas(quotas, cluster.capacity, scales=scales)
+    return QuotaTree(quotas, hierarchical=True, runtimes=runtimes), runtimes
+
+
+def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaUsage:
+    """The quotas of a cluster, with what its pods ask for and hold."""
+    usage = QuotaUsage(cluster, tree)
+    for pod in pods:
+        usage.ask(pod)
+        if pod.node >= 0:
+            usage.bind(pod, pod.node)
+    return usage
 
 
 def explain(case: Mapping[str, Any]) -> str:
@@ -54,9 +104,15 @@ def explain(case: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _outcome(
-    request: QuotaRequest, scheduling: Scheduling, budgets: Budgets, usage: QuotaUsage
-) -> dict[str, Any]:
+def _pre_filter(request: QuotaRequest) -> dict[str, str]:
+    """Whether the quota lets a pod in."""
+    if request.excess is None:
+        return {"preFilter": "Success"}
+    return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}
+
+
+def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: Rules) -> dict[str, Any]:
+    scheduling = asked.scheduling
     pod, cache = request.pod, scheduling.cache
     state, nodes = scheduling.pre_filter(pod), scheduling.shape_nodes(pod.template.shape)
     diagnosis = None
@@ -69,9 +125,8 @@ def _outcome(
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
         diagnosis = found
     failure = Failure(request, state, cache, diagnosis, request.excess)
-    rules = CapacityRules(usage)
     reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota, request.own)}
-    search = QuotaSearch(scheduling, budgets, usage, rules, reclaims)
+    search = QuotaSearch(scheduling, asked.budgets, usage, rules, reclaims)
     why = search.why_not(failure)
     if why is not None:
         return {"outcome": "NotEligible", "reason": why}
@@ -87,7 +142,12 @@ def _outcome(
 
 def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
     """Quota -> what it uses, as the corpora write it."""
+    quotas = usage.tree.quotas.values()
+    return _as_recorded({quota.name: {k: v for k, v in quota.used.items() if v} for quota in quotas})
+
+
+def _as_recorded(amounts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
     return {
-        name: {resource: format_amount(resource, amount) for resource, amount in quota.used.items() if amount}
-        for name, quota in usage.tree.leaves.items()
+        name: {resource: format_amount(resource, amount) for resource, amount in of.items()}
+        for name, of in amounts.items()
     }

@@ -1,22 +1,20 @@
-"""The dry run of a preemption on one node, with quotas: which pods would have to go.
+"""What quotas say in the dry run of a preemption on one node.
 
-Who may be a victim at all is the semantics' to say (`capacity.py`, `ack.py`); the rest is common to them.
+Who may be a victim at all is the semantics' to say, and so is which bounds count when; the dry run itself is
+kube-scheduler's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import NamedTuple, final
 
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Excesses
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.scheduling import nominated_before
-from harness.models.kube.placement.status import NO_VICTIM_NEEDED, Code, Status
-from harness.models.kube.placement.trial import PreFilter, Trial
+from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
-from harness.models.kube.preemption.budgets import Budgets
-from harness.models.kube.preemption.victims import Candidate, fits, rejection
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excesses, Quota
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
 """The preemptor's quota does not let it in even when all potential victims are gone."""
@@ -30,6 +28,18 @@ def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
     """The same in scheduler-plugins' words."""
     said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
     return Status(Code.UNRESOLVABLE, "", (said,))
+
+
+class Exceeded(NamedTuple):
+    """Which bounds a pod exceeds that count in a dry run.
+
+    Attributes:
+        back: those that count when a potential victim is put back.
+        gone: those that count when all of them are gone.
+    """
+
+    back: Excesses
+    gone: Excesses
 
 
 @final
@@ -62,111 +72,47 @@ class Shortfall:
                 return False
         return True
 
-    def still_covered(self, leaf: Quota | None, amounts: Amounts) -> bool:
-        """Put a pod of a leaf back if so much is given back without it; answers whether it is back."""
-        self.change(leaf, amounts, 1)
-        if self.is_covered():
-            return True
-        self.change(leaf, amounts, -1)
-        return False
-
 
 @final
-class DryRun:
-    """One preemptor's simulation on one node.
+class QuotaBound:
+    """The bounds that a preemptor exceeds; see `harness.models.kube.preemption.victims.Bound`.
 
     Args:
-        pod: the preemptor.
-        excesses: the bounds that keep it out, with nominated pods.
-        own_excesses: the same for what it takes itself; only asked for in upstream's way.
-        node: the node.
-        potential: who may be a victim, most important first.
-        state: the counts of the attempt.
+        exceeded: these.
         usage: the quotas.
-        names: names of the resources.
-        looks_ahead: whether pods that are leaving the node count as gone.
+        twice: whether a pod that leaves no room on the node is also held against the quota, where the whole
+            node fails if the quota refuses too, as in scheduler-plugins and Koordinator.
     """
 
-    def __init__(
-        self,
-        pod: PodInfo,
-        excesses: Excesses,
-        own_excesses: Excesses,
-        node: NodeInfo,
-        potential: Sequence[PodInfo],
-        state: PreFilter,
-        usage: QuotaUsage,
-        names: Sequence[str],
-        *,
-        looks_ahead: bool,
-    ) -> None:
-        self._node = node
-        self._potential = potential
+    __slots__ = ("_back", "_gone", "_twice", "_usage")
+
+    def __init__(self, exceeded: Exceeded, usage: QuotaUsage, *, twice: bool) -> None:
+        self._back = Shortfall(exceeded.back)
+        self._gone = self._back if exceeded.gone is exceeded.back else Shortfall(exceeded.gone)
         self._usage = usage
-        self._trial = Trial(pod, node, state, names)
-        self._nominated = nominated_before(pod, node)
-        self._bounded = bool(excesses or own_excesses)
-        self._short = Shortfall(excesses)
-        self._own_short = Shortfall(own_excesses)
-        for other in node.pods if looks_ahead else ():
-            if other.terminating:
-                self._trial.remove(other)
+        self._twice = twice
 
-    def run(self, budgets: Budgets, *, as_upstream: bool) -> Candidate | Status:
-        """Take away all potential victims, then put back as many as possible, important ones first.
+    def without(self, pods: Sequence[PodInfo]) -> Status | None:
+        """See `Bound`."""
+        of = self._usage.of
+        for pod in pods:
+            leaf, amounts, _ = of(pod)
+            self._back.change(leaf, amounts, -1)
+            if self._gone is not self._back:
+                self._gone.change(leaf, amounts, -1)
+        return None if self._gone.is_covered() else OVER_QUOTA
 
-        Pods whose removal would break a budget are put back before all others.
+    def with_again(self, pod: PodInfo) -> bool:
+        """See `Bound`."""
+        leaf, amounts, _ = self._usage.of(pod)
+        self._back.change(leaf, amounts, 1)
+        if self._back.is_covered():
+            return True
+        self._back.change(leaf, amounts, -1)
+        return False
 
-        Args:
-            budgets: the PodDisruptionBudgets.
-            as_upstream: keep two things that scheduler-plugins does. Nominated pods do not count when all
-                potential victims are gone, though they do in the attempt that follows; and a pod that leaves
-                no room on the node is also held against the quota, where the whole node fails if the quota
-                refuses too.
-        """
-        trial, nominated, short = self._trial, self._nominated, self._short
-        for pod in self._potential:
-            trial.remove(pod)
-            self._count(pod, -1)
-        if not fits(trial, nominated):
-            return rejection(trial, nominated)
-        if not (self._own_short if as_upstream else short).is_covered():
-            return OVER_QUOTA
-        budgeted = any(pod.template.budgets for pod in self._potential)
-        violating, others = (
-            budgets.filter_pods_with_pdb_violation(self._potential) if budgeted else ([], self._potential)
-        )
-        victims: list[PodInfo] = []
-        violations = 0
-        for group in (violating, others):
-            for pod in group:
-                trial.add(pod)
-                fit = fits(trial, nominated)
-                if not fit:
-                    violations += group is violating
-                    if as_upstream and not short.is_covered():
-                        return Status(Code.ERROR, "", (_gone_already(pod, self._node),))
-                else:
-                    self._count(pod, 1)
-                    if short.is_covered():
-                        continue
-                    self._count(pod, -1)
-                trial.remove(pod)
-                victims.append(pod)
-        if not victims:
-            return NO_VICTIM_NEEDED
-        if violating and others:
-            order = {pod: place for place, pod in enumerate(self._potential)}
-            victims.sort(key=order.__getitem__)
-        return Candidate(self._node, tuple(victims), violations, budgeted=budgeted)
-
-    def _count(self, pod: PodInfo, sign: int) -> None:
-        """A pod is taken away (-1), or put back (1), as far as quotas are concerned."""
-        if self._bounded:
-            leaf, amounts = self._usage.of(pod)
-            self._short.change(leaf, amounts, sign)
-            self._own_short.change(leaf, amounts, sign)
-
-
-def _gone_already(pod: PodInfo, node: NodeInfo) -> str:
-    return f"no corresponding pod {pod.name} in pods of node {node.name}"
+    def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """See `Bound`."""
+        if not self._twice or self._back.is_covered():
+            return None
+        return Status(Code.ERROR, "", (f"no corresponding pod {pod.name} in pods of node {node.name}",))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.models.cluster import group_name
+from harness.models.elastic.tree import FIRM, Excess
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
@@ -14,7 +15,6 @@ from harness.models.kube.placement.trial import PreFilter
 from harness.models.kube.refusal import node_detail
 from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
-from harness_plugins.elastic_quota.tree import Excess
 
 PLUGIN = "ElasticQuota"
 """Who rejects a pod that its quota does not let in, among the plugins of kube-scheduler."""
@@ -142,4 +142,7 @@ def in_words(excess: Excess) -> str:
     """What a quota says to a pod that it does not let in."""
     if not excess.quota:
         return f"all quotas together would use more {excess.resource} than their min"
+    if excess.bound == FIRM:
+        whose = f"pods of quota {excess.quota} that must not be preempted"
+        return f"{whose} would use more {excess.resource} than its min"
     return f"quota {excess.quota} would use more {excess.resource} than its {excess.bound}"

@@ -7,23 +7,37 @@ from typing import Any, final
 
 from harness import Cluster, Job, Never, PodSet
 from harness.memo import Memo
-from harness.models.cluster import ACK, KOORDINATORS, membership_of, semantics_of
+from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of, semantics_of
+from harness.models.elastic.quota import Quota
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.tree import Excess, QuotaTree
 from harness_plugins.elastic_quota.failure import in_words
-from harness_plugins.elastic_quota.koordinator import RuntimeTree
 from harness_plugins.elastic_quota.options import places_gangs
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Excess, Quota, QuotaTree
 
 _SHAPES = 1 << 16  # of jobs that are kept
 
 
-def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> tuple[QuotaUsage, RuntimeTree | None]:
-    """The quotas of a cluster under the semantics chosen, and the tree of fair shares where they have one."""
-    manifests = cluster.elastic_quotas
+def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
+    """The quotas of a cluster under the semantics chosen."""
+    manifests, runtimes = cluster.elastic_quotas, None
     semantics = semantics_of(manifests, options["semantics"])
-    fair = RuntimeTree(manifests, cluster.capacity) if semantics == KOORDINATORS else None
-    return QuotaUsage(cluster, fair or QuotaTree(manifests, hierarchical=semantics == ACK)), fair
+    if semantics == KOORDINATORS:
+        runtimes = RuntimeQuotas(
+            manifests,
+            cluster.capacity,
+            scales=options["enableMinQuotaScale"],
+            quirks=options["quirks"],
+            trees=options["multiQuotaTree"],
+        )
+    tree = QuotaTree(
+        manifests,
+        hierarchical=semantics != CAPACITY,
+        runtimes=runtimes,
+        asks_above=options["enableCheckParentQuota"],
+    )
+    return QuotaUsage(cluster, tree)
 
 
 @final
@@ -57,6 +71,7 @@ class QuotaLimits:
 
     def _too_large(self, job: Job, *, together: bool) -> Never | None:
         asked: dict[Quota, dict[str, int]] = {}
+        tree = self._usage.tree
         for pod_set in job.pod_sets:
             quota = self._usage.leaf_of(job.namespace, pod_set.labels, job.queue)
             if quota is None:
@@ -65,10 +80,14 @@ class QuotaLimits:
             amounts = {resource: count * amount for resource, amount in pod_set.requests.items()}
             if together:
                 add(asked.setdefault(quota, {}), amounts)
-            elif (excess := self._usage.tree.never(quota, amounts)) is not None:
+            elif (excess := tree.never(quota, amounts)) is not None:
                 return _beyond(quota, excess)
+            firm = tree.is_firm(pod_set.labels)
+            beyond = tree.over_firm(quota, pod_set.requests, alone=True) if firm else None
+            if beyond is not None:
+                return _beyond(quota, beyond)
         for quota, amounts in asked.items():
-            excess = self._usage.tree.never(quota, amounts)
+            excess = tree.never(quota, amounts)
             if excess is not None:
                 return _beyond(quota, excess)
         return None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness import Cluster, Option
+from harness import Cluster, Option, boolean
 from harness.errors import InputError
 from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.models.ignored import ignored_scheduling_groups
-from harness.options import boolean
 from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, GANG_SCHEDULING, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
@@ -50,10 +49,10 @@ def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
         stand = "stands" if native == ACK else "stand"
         what = f"semantics={asked} is asked for, and {_MANIFESTS[native]} {stand} for semantics={native}"
         yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
-    if semantics_of(cluster.elastic_quotas, asked) != ACK:
-        for option in _OF_ACK:
+    for semantics, only in _OF.items():
+        for option in only if semantics != semantics_of(cluster.elastic_quotas, asked) else ():
             if options.get(option.name, option.default) != option.default:
-                yield f"{option.name} counts with semantics={ACK} alone"
+                yield f"{option.name} counts with semantics={semantics} alone"
     if not places_gangs(cluster, options):
         yield from kube_pods_alone(cluster, {**options, GANG.name: ALONE})
     yield from ignored_scheduling_groups(cluster)
@@ -94,6 +93,22 @@ _OF_ACK = (
     ),
 )
 
+_KOORDINATORS = "with koordinator, "
+_OF_KOORDINATOR = (
+    Option(
+        "revokeAfter",
+        2 * MINUTE,
+        f"{_KOORDINATORS}how long a quota may use more than its runtime; then pods are evicted",
+        type=parse_duration,
+    ),
+    Option("quirks", True, f"{_KOORDINATORS}also do what only its code explains", type=boolean),
+    Option("enableMinQuotaScale", True, f"{_KOORDINATORS}scale mins down where there is less", type=boolean),
+    Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also ask the quotas above", type=boolean),
+    Option("multiQuotaTree", False, f"{_KOORDINATORS}trees share what their roots say", type=boolean),
+)
+
+_OF = {ACK: _OF_ACK, KOORDINATORS: _OF_KOORDINATOR}
+
 OPTIONS = (
     Option(
         "semantics",
@@ -108,12 +123,7 @@ OPTIONS = (
         choices=(TOGETHER, ALONE),
     ),
     *_OF_ACK,
-    Option(
-        "revokeAfter",
-        2 * MINUTE,
-        "with koordinator, how long a quota may use more than its fair share; then pods are evicted",
-        type=parse_duration,
-    ),
+    *_OF_KOORDINATOR,
     *(option for option in KUBE_OPTIONS if option not in (GANG, GANG_SCHEDULING)),
 )
 

@@ -109,7 +109,7 @@ def quotas_of_auto(cluster: Cluster) -> Mapping[str, ElasticQuota]:
 
 def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     by_nodes = fits_no_node(cluster, options)
-    usage, _ = usage_of(cluster, options)
+    usage = usage_of(cluster, options)
     by_quota = QuotaLimits(usage, cluster, options).never
     return lambda job: by_quota(job) or by_nodes(job)
 
@@ -126,12 +126,12 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
         InputError: the cluster has no nodes.
     """
     semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
-    usage, fair = usage_of(cluster, options)
+    usage = usage_of(cluster, options)
     protection = Protection(parse_label(options["protectedLabel"]), daemons=not options["evictDaemonSets"])
 
     def rules(usage: QuotaUsage, budgets: Budgets) -> Rules:
         if semantics == KOORDINATORS:
-            return KoordinatorRules(usage)
+            return KoordinatorRules(usage, quirks=options["quirks"])
         if semantics == ACK:
             return AckRules(
                 usage,
@@ -142,6 +142,7 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
             )
         return CapacityRules(usage)
 
+    revocation = partial(Revocation, usage, options["revokeAfter"], options["quirks"])
     scheduler = QuotaScheduler(
         cluster,
         configuration_of(cluster, options),
@@ -149,7 +150,7 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
         rules,
         falls_back=falls_back,
         gangs=places_gangs(cluster, options),
-        revocation=partial(Revocation, usage, fair, options["revokeAfter"]) if fair else None,
+        revocation=revocation if semantics == KOORDINATORS else None,
     )
     never = QuotaLimits(usage, cluster, options).never
     return PodPolicy(cluster, scheduler, never=never, latency=options[LATENCY.name])

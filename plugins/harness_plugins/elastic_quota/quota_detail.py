@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from harness.models.cluster import UNLIMITED
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Quota
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
@@ -40,7 +40,10 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
 
 
 def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
-    """What quotas use, are guaranteed (`quota`) and may use (`max`); what has no bound is left out."""
+    """What quotas use, are guaranteed (`quota`) and may use (`max`); what has no bound is left out.
+
+    For Koordinator's also what they may use as was worked out last (`runtime`).
+    """
     said: dict[str, dict[str, Amounts]] = {"usage": {}, "quota": {}, "max": {}}
     for quota in quotas:
         said["usage"][quota.name] = {resource: amount for resource, amount in quota.used.items() if amount}
@@ -50,4 +53,6 @@ def states(quotas: Iterable[Quota]) -> dict[str, dict[str, Amounts]]:
             for resource, bound in quota.max.items()
             if bound < UNLIMITED and (bound or quota.used.get(resource))
         }
+        if quota.runtime is not None:
+            said.setdefault("runtime", {})[quota.name] = quota.runtime
     return said

@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import NamedTuple, final
 
 from harness.models.cluster import frozen
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Excess, Excesses, QuotaTree, sum_of
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excess, Excesses, Quota, QuotaTree, sum_of
 
 _NONE: Amounts = frozen()
 _NOTHING: Mapping[Quota, Amounts] = MappingProxyType({})
@@ -125,6 +126,7 @@ class Nominated:
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage
         self._cache = cache
+        self._counts = usage.tree.counts_nominated
         self._all: Others | None = None
         self._at = -1
 
@@ -136,7 +138,7 @@ class Nominated:
                 when they are placed; of a pod alone see `Others.with_pod`.
         """
         cache = self._cache
-        if not cache.expecting:
+        if not (cache.expecting and self._counts):
             return None
         if len(mates) > 1 and any(mate.nominated for mate in mates):
             return self._but_for(mates)
@@ -150,7 +152,7 @@ class Nominated:
         for node in self._cache.expecting:
             for other in node.nominated:
                 if other not in apart:
-                    quota, amounts = self._usage.of(other)
+                    quota, amounts, _ = self._usage.of(other)
                     if quota is not None:
                         others[other] = other.priority, quota, amounts
         return Others(others, self._cache) if others else None
@@ -164,14 +166,16 @@ def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> Quo
         usage: the quotas.
         others: who is nominated to nodes, see `Nominated.besides`; None for nobody.
     """
-    quota, own = usage.of(pod)
+    quota, own, firm = usage.of(pod)
     if quota is None:
         return QuotaRequest(pod, None)
     in_quota, in_all, shared = own, own, _NOTHING
     if others is not None:
         in_quota, in_all, shared = others.with_pod(pod, quota, own)
     tree = usage.tree
-    excess = tree.over_max(quota, in_quota, shared) or tree.over_guaranteed(in_all)
+    excess = tree.refusing(quota, in_quota, shared, in_all)
+    if excess is None and firm:
+        excess = tree.over_firm(quota, own)
     return QuotaRequest(pod, quota, own, in_quota, in_all, shared, excess)
 
 

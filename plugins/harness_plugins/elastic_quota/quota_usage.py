@@ -8,15 +8,20 @@ from typing import NamedTuple, final
 
 from harness import Cluster
 from harness.models.cluster import QUOTA_NAME_LABEL, QuotaLeaves
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import QuotaTree
 from harness.models.kube.pod import PodInfo, Template
-from harness_plugins.elastic_quota.tree import Amounts, Quota, QuotaTree
 
 
 class PodQuota(NamedTuple):
-    """The leaf that a pod belongs to, if any, and what the pod takes of it."""
+    """The leaf that a pod belongs to, if any, and what the pod takes of it.
+
+    `firm` tells whether it must not be preempted, as far as that counts, see `QuotaTree.is_firm`.
+    """
 
     quota: Quota | None
     amounts: Amounts
+    firm: bool = False
 
 
 @final
@@ -49,8 +54,9 @@ class QuotaUsage:
         key = (template, pod.job.queue if pod.job is not None else "")
         found = self._pod_quotas.get(key)
         if found is None:
-            amounts = {name: amount for name, amount in template.spec.requests.items() if name != "pods"}
-            found = PodQuota(self.leaf_of(template.namespace, template.labels, key[1]), amounts)
+            quota = self.leaf_of(template.namespace, template.labels, key[1])
+            amounts = self.tree.counted(quota, template.spec.requests)
+            found = PodQuota(quota, amounts, self.tree.is_firm(template.labels))
             self._pod_quotas[key] = found
         pod.quota = found
         return found
@@ -66,30 +72,34 @@ class QuotaUsage:
 
     def charge(self, pod: PodInfo) -> None:
         """A pod takes of its quota."""
-        quota, amounts = self.of(pod)
+        quota, amounts, firm = self.of(pod)
         if quota is not None:
             self.tree.charge(quota, amounts)
+            if firm:
+                self.tree.hold(quota, amounts)
             if pod.terminating:
                 self.tree.leave(quota, amounts)
 
     def refund(self, pod: PodInfo) -> None:
         """A pod gives back what it took."""
-        quota, amounts = self.of(pod)
+        quota, amounts, firm = self.of(pod)
         if quota is not None:
             self.tree.refund(quota, amounts)
+            if firm:
+                self.tree.hold(quota, amounts, -1)
             if pod.terminating:
                 self.tree.leave(quota, amounts, -1)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
         """A pod waits, or runs already (1); or it is gone (-1)."""
-        quota, amounts = self.of(pod)
+        quota, amounts, _ = self.of(pod)
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
 
     def bind(self, pod: PodInfo, position: int) -> None:
         """A pod is bound to the node at a position, for good and not as a trial."""
         self.charge(pod)
-        quota, amounts = self.of(pod)
+        quota, amounts, _ = self.of(pod)
         if quota is None:
             self.tree.take_outside(amounts)
         self._changes[quota] += 1
@@ -100,7 +110,7 @@ class QuotaUsage:
     def unbind(self, pod: PodInfo) -> None:
         """A pod that was bound is gone."""
         self.refund(pod)
-        quota, amounts = self.of(pod)
+        quota, amounts, _ = self.of(pod)
         if quota is None:
             self.tree.take_outside(amounts, -1)
         self._changes[quota] += 1

@@ -1,54 +1,100 @@
-"""Koordinator's over-use revoke: what a quota uses beyond its runtime for too long is taken back from it."""
+"""Koordinator's over-use revoke: what a quota uses beyond its runtime for too long is taken back from it.
+
+It follows the description of Koordinator's controller; no recorded case confirms it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.koordinator import RuntimeTree, is_preemptible
+from harness.models.kube.preemption.budgets import Budgets
+from harness.units import SECOND
+from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Quota
 
 OVERUSED = "QuotaOveruse"
 """The reason of an eviction because its quota used more than its runtime for too long."""
+
+_REFRESH = 10 * SECOND
+"""So often all quotas are asked for their runtime."""
 
 
 @final
 class Revocation:
     """Watches quotas that use more than their runtime.
 
+    Koordinator looks once a second, at the runtime that was worked out last: when a pod of the quota was
+    tried, or by the refresh of all quotas. Here nothing is done at seconds at which nothing can have changed.
+
     Args:
         usage: who charges what.
-        tree: the quotas.
-        after: how long a quota may do so, microseconds.
+        after: how long a quota may use more than its runtime, microseconds.
+        quirks: whether only what the pod requests that was taken last is looked at.
         cache: the pods on nodes.
+        budgets: the PodDisruptionBudgets, which no eviction breaks.
     """
 
-    def __init__(self, usage: QuotaUsage, tree: RuntimeTree, after: int, cache: Cache) -> None:
+    def __init__(self, usage: QuotaUsage, after: int, quirks: bool, cache: Cache, budgets: Budgets) -> None:
         self._usage = usage
-        self._tree = tree
+        assert usage.tree.runtimes is not None, "only Koordinator revokes"
+        self._tree, self._runtimes = usage.tree, usage.tree.runtimes
+        self._quirks = quirks
         self._cache = cache
-        self._after = after
-        self._since: dict[Quota, int] = {}
+        self._budgets = budgets
+        self._after = after // SECOND * SECOND + SECOND  # at the first second after which more has passed
+        self._started: int | None = None
+        self._refreshed = -1  # the changes of runtimes that the last refresh has seen
+        # Of each quota: since when it uses no more than its runtime, None where it uses more now, and the
+        # last second at which it was seen to use no more.
+        self._within: dict[Quota, int | None] = {}
+        self._good: dict[Quota, int] = {}
+
+    def refresh(self, now: int) -> None:
+        """Ask all quotas for their runtime, when it is time."""
+        if self._started is None:
+            self._started = now // SECOND * SECOND
+            self._within = dict.fromkeys(self._tree.leaves.values(), self._started)
+            self._good = dict.fromkeys(self._within, self._started)
+        runtimes = self._runtimes
+        if (now - self._started) % _REFRESH == 0 and runtimes.changes != self._refreshed:
+            self._refreshed = runtimes.changes
+            for _, leaf in sorted(self._tree.leaves.items()):
+                self._tree.runtime(leaf)
 
     def watch(self, now: int) -> int | None:
-        """See who uses too much as things stand; answers when that will have been so for too long."""
-        over = [leaf for leaf in self._tree.leaves.values() if self._excess(leaf)]
-        self._since = {leaf: self._since.get(leaf, now) for leaf in over}
-        due = [since + self._after for since in self._since.values()]
+        """See who uses too much as things stand; answers when there is something to be done next."""
+        assert self._started is not None, "quotas are refreshed first"
+        due = []
+        for leaf, within in self._within.items():
+            over = self._is_over(leaf, leaf.used)
+            if over and within is not None:
+                last = -(-now // SECOND) * SECOND - SECOND  # the last second before now
+                if last >= within:
+                    self._good[leaf] = last
+                self._within[leaf] = None
+            elif not over and within is None:
+                self._within[leaf] = now
+            if over:
+                due.append(self._good[leaf] + self._after)
+        if self._runtimes.changes != self._refreshed:
+            due.append(now + _REFRESH - (now - self._started) % _REFRESH)
         return min((each for each in due if each > now), default=None)
 
     def due(self, now: int) -> list[Quota]:
         """The quotas that have used too much for too long, and still do; their time begins anew."""
-        late = [leaf for leaf, since in self._since.items() if since + self._after <= now]
+        late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]
         for leaf in late:
-            del self._since[leaf]
-        return [leaf for leaf in late if self._excess(leaf)]
+            self._good[leaf] = now
+        return late
+
+    def _is_late(self, leaf: Quota, now: int) -> bool:
+        return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """Whom to evict, least important first.
+        """Whom to evict; some of them may be leaving already, or be kept by a budget.
 
         Pods are taken from the least important one up until usage is within the runtime. If it never is, all
         of them go; else those that fit after all are given back, the most important ones first.
@@ -56,33 +102,47 @@ class Revocation:
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]
         mine = [pod for pod in on_nodes if self._usage.quota_of(pod) is leaf]
-        free = [pod for pod in mine if not pod.terminating and is_preemptible(pod)]
-        free.sort(key=lambda pod: (pod.priority, -pod.start))
-        excess, taken = self._excess(leaf), list[PodInfo]()
-        for pod in free:
-            if not excess:
+        mine.sort(key=lambda pod: (pod.priority, -pod.start))
+        used: Amounts = leaf.used
+        taken: list[PodInfo] = []
+        for pod in mine:
+            if not self._is_over(leaf, used):
                 break
-            taken.append(pod)
-            excess = self._excess(leaf, taken)
-        if excess:
+            if not self._usage.of(pod).firm:
+                used = self._changed(used, pod, -1)
+                taken.append(pod)
+        if self._is_over(leaf, used):
             return taken
-        for pod in reversed(tuple(taken)):
-            others = [other for other in taken if other is not pod]
-            if not self._excess(leaf, others):
-                taken = others
-        return taken
+        gone = []
+        for pod in reversed(taken):
+            with_it = self._changed(used, pod, 1)
+            if self._is_over(leaf, with_it):
+                used = self._changed(with_it, pod, -1)
+                gone.append(pod)
+            else:
+                used = with_it
+        return gone[::-1]
 
-    def _excess(self, leaf: Quota, without: Sequence[PodInfo] = ()) -> dict[str, int]:
-        """Resource -> how much more than its runtime a quota uses, without what is leaving and these pods."""
-        found = {}
-        for resource, bound in self._tree.runtime(leaf).items():
-            kept = leaf.used.get(resource, 0) - leaf.leaving.get(resource, 0)
-            kept -= sum(self._usage.amounts(pod).get(resource, 0) for pod in without)
-            if kept > bound:
-                found[resource] = kept - bound
-        return found
+    def evictable(self, pod: PodInfo) -> bool:
+        """Whether a victim is not leaving already, and no budget keeps it now."""
+        self._budgets.refresh()
+        allowed = self._budgets.allowed
+        return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
 
-    def detail(self, leaf: Quota) -> dict[str, object]:
+    def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
+        """What is used without a pod, or with it; with quirks only in the resources that it requests."""
+        amounts = self._usage.amounts(pod)
+        kept = used if not self._quirks else [each for each in used if each in amounts]
+        return {each: used[each] + sign * amounts.get(each, 0) for each in kept}
+
+    def _is_over(self, leaf: Quota, used: Amounts) -> bool:
+        """Whether so much is more than the runtime that was worked out last."""
+        return any(used.get(resource, 0) > bound for resource, bound in (leaf.runtime or {}).items())
+
+    def detail(self, leaf: Quota) -> dict[str, Any]:
         """What a quota uses and may use, before anybody is evicted."""
-        used = {resource: amount for resource, amount in leaf.used.items() if amount}
-        return {"queue": leaf.name, "usage": {leaf.name: used}, "runtime": dict(self._tree.runtime(leaf))}
+        return {
+            "queue": leaf.name,
+            "message": f"quota {leaf.name} has used more than its runtime for too long",
+            **states((leaf,)),
+        }

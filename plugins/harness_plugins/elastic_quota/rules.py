@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Protocol
 
+from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
-from harness_plugins.elastic_quota.tree import Amounts, Quota
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 class Claim(Protocol):
@@ -25,8 +28,20 @@ class Rules(Protocol):
     """The points at which semantics differ; the rest is common to them."""
 
     @property
-    def as_upstream(self) -> bool:
-        """Whether dry runs do what only scheduler-plugins' code explains, see `DryRun.run`."""
+    def names_nodes(self) -> bool:
+        """Whether it is said of each node by its name that nobody on it may be a victim."""
+
+    @property
+    def counts_twice(self) -> bool:
+        """Whether a victim for which a node has no room is also held against the quota, see `QuotaBound`."""
+
+    @property
+    def sorts_victims(self) -> bool:
+        """Whether victims are in order of importance, also where some of them break a budget."""
+
+    @property
+    def least_first(self) -> bool:
+        """Whether victims are evicted the least important first, and not as dry runs found them."""
 
     @property
     def keeps_room(self) -> bool:
@@ -69,8 +84,32 @@ class Rules(Protocol):
             reclaims: whether the pod, with its gang, requests its guarantee.
         """
 
+    def exceeded(self, request: QuotaRequest) -> Exceeded:
+        """The bounds that a pod exceeds now, as far as they count in dry runs."""
+
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
         """Whom a pod may preempt."""
 
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Victims, most important first, in the order in which they are evicted."""
+
+def waits_for_victims(
+    request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
+) -> str | None:
+    """Why a pod may not preempt now, as scheduler-plugins and Koordinator say it; None when it may.
+
+    Pods are leaving its node that are less important and of its quota, or for a pod that reclaims of a quota
+    that borrows. The arguments are those of `Rules.why_not_eligible`.
+    """
+    pod, quota = request.pod, request.quota
+    if not pod.preempts:
+        return NEVER_PREEMPTS
+    for other in expected.pods if expected is not None else ():
+        if not other.terminating:
+            continue
+        theirs = usage.quota_of(other)
+        if theirs is quota:
+            waits = other.priority < pod.priority
+        else:
+            waits = theirs is not None and reclaims and theirs.borrows() is not None
+        if waits:
+            return VICTIMS_LEAVING
+    return None

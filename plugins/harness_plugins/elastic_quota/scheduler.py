@@ -56,7 +56,7 @@ class QuotaScheduler:
         *,
         falls_back: bool,
         gangs: bool,
-        revocation: Callable[[Cache], Revocation] | None = None,
+        revocation: Callable[[Cache, Budgets], Revocation] | None = None,
     ) -> None:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
@@ -65,7 +65,7 @@ class QuotaScheduler:
         self.said: dict[Gang, set[tuple[str, str]]] = {}
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
-        self._revocation = revocation(kube.cache) if revocation is not None else None
+        self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
         self._nominated = Nominated(usage, kube.cache)
         self._rules = rules(usage, kube.budgets)
         self._attempts = Attempts(
@@ -80,6 +80,11 @@ class QuotaScheduler:
         self._places = Places(kube.scheduling, usage)
         self._peers: dict[object, Peers] = {}
         self._version = 0  # grows with every change that may help a pod that has failed
+
+    @property
+    def _state(self) -> int:
+        """The version, which also grows when bounds change because a quota was asked for."""
+        return self._version + self.usage.tree.rescaled
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
@@ -203,9 +208,10 @@ class QuotaScheduler:
         """Try pods and gangs until all that are left wait for an event."""
         yield from self._kube.bind_running()
         if self._revocation is not None:
+            self._revocation.refresh(self._kube.queue.now)
             yield from self._revoke(self._revocation)
         queue, budgets = self._kube.queue, self._kube.budgets
-        while (pod := queue.pop(self._version)) is not None:
+        while (pod := queue.pop(self._state)) is not None:
             yield from self._kube.refuse_alike(self._why_alike)
             budgets.refresh()
             if pod.gang is None:
@@ -223,13 +229,15 @@ class QuotaScheduler:
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """See `PodScheduler`: none is played where what quotas have used may be revoked at each."""
-        return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._version)
+        return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
 
     def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
         """Evict what quotas have used beyond their runtime for too long."""
         for leaf in revocation.due(self._kube.queue.now):
             detail = revocation.detail(leaf)
             for victim in revocation.victims(leaf):
+                if not revocation.evictable(victim):
+                    continue
                 self._version += 1
                 self.usage.terminate(victim)
                 yield self._kube.evict(victim, None, OVERUSED, detail)
@@ -329,9 +337,9 @@ class QuotaScheduler:
         nominated = [pod for pod in pods if pod.nominated]
         for pod in nominated:
             self.cache.nominate(pod, pod.nominated)
-        if not nominated and not self._moves_on(outcome.failure):
+        if not nominated and self.usage.tree.settled and not self._moves_on(outcome.failure):
             peers = leader.peers
-            peers.failed_at, peers.rejected_by, peers.refusal = self._version, rejecting, outcome
+            peers.failed_at, peers.rejected_by, peers.refusal = self._state, rejecting, outcome
             peers.lasting = self._lasting(outcome, pods)
         self._kube.queue.add_unschedulable(leader, rejecting)
         if is_new:

@@ -6,24 +6,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol, final
 
+from harness.models.elastic.quota import Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.shape_nodes import ShapeNodes
 from harness.models.kube.placement.status import Code, Status
+from harness.models.kube.placement.trial import Trial
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
-from harness.models.kube.preemption.victims import Candidate
+from harness.models.kube.preemption.victims import Candidate, dry_run
 from harness.models.kube.scheduler import PREEMPTED, detail_of
-from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, DryRun, no_victims
+from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, Exceeded, QuotaBound, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, Rules
 from harness_plugins.elastic_quota.shortcuts.amounts_only import by_amounts, only_amounts_count
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
-from harness_plugins.elastic_quota.tree import Excesses, Quota
 
 RECLAIM = "QuotaReclaim"
 """The reason of a preemption in which a quota takes back its guarantee from those that borrow."""
@@ -71,15 +72,14 @@ class Tries(NamedTuple):
     Attributes:
         failure: why the pod got no node.
         claim: whom it may preempt.
-        excesses, own_excesses: see `DryRun`.
+        exceeded: the bounds that it exceeds and that count.
         nodes: what its shape finds on the nodes.
         by_amounts: whether only amounts count of the pod.
     """
 
     failure: Failure
     claim: Claim
-    excesses: Excesses
-    own_excesses: Excesses
+    exceeded: Exceeded
     nodes: ShapeNodes
     by_amounts: bool
 
@@ -156,18 +156,17 @@ class QuotaSearch:
         return Found(candidates, rejected, failed=failed)
 
     def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
-        return no_victims(failure.request.pod, node) if self._rules.as_upstream else NO_VICTIMS
+        return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _tries(self, failure: Failure) -> Tries:
         """What dry runs for a pod have in common, as things stand."""
-        request, tree = failure.request, self._usage.tree
+        request = failure.request
         return Tries(
             failure,
             self._rules.claim(request, reclaims=self._reclaims[request.quota]),
-            request.excesses(tree),
-            request.own_excesses(tree) if self._rules.as_upstream else (),
+            self._rules.exceeded(request),
             self._scheduling.shape_nodes(request.pod.template.shape),
-            not self._rules.as_upstream and only_amounts_count(request.pod, failure.state),
+            only_amounts_count(request.pod, failure.state),
         )
 
     def _answers(self, tries: Tries, positions: Sequence[int]) -> dict[int, Candidate | Status]:
@@ -175,7 +174,7 @@ class QuotaSearch:
         nodes, kept, failure = self._cache.nodes, self._kept, tries.failure
         request = failure.request
         reclaims = self._reclaims[request.quota]
-        equals = kept.of_equals(failure, tries.excesses, reclaims=reclaims) if kept is not None else None
+        equals = kept.of_equals(failure, tries.exceeded.back, reclaims=reclaims) if kept is not None else None
         if kept is None or equals is None:
             return {position: self._dry_run(tries, nodes[position]) for position in positions}
         borrowed = kept.borrowed_from(request.quota) if reclaims and request.quota is not None else {}
@@ -209,27 +208,22 @@ class QuotaSearch:
         fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None:
             return fixed
+        pod, rules, exceeded = failure.request.pod, self._rules, tries.exceeded
+        bound = self._bound(exceeded)
         if tries.by_amounts:
-            pod, ahead = failure.request.pod, self._rules.looks_ahead
-            answer = by_amounts(pod, tries.excesses, node, potential, self._usage, looks_ahead=ahead)
+            answer = by_amounts(pod, node, potential, bound, looks_ahead=rules.looks_ahead)
             if answer is not None:
                 return answer
-        return self._simulated(tries, node, potential)
+        trial = Trial(pod, node, failure.state, self._cache.names)
+        for other in node.pods if rules.looks_ahead else ():
+            if other.terminating:
+                trial.remove(other)
+        return dry_run(pod, trial, node, potential, self._budgets, bound, sorts=rules.sorts_victims)
 
-    def _simulated(self, tries: Tries, node: NodeInfo, potential: Sequence[PodInfo]) -> Candidate | Status:
-        rules = self._rules
-        run = DryRun(
-            tries.failure.request.pod,
-            tries.excesses,
-            tries.own_excesses,
-            node,
-            potential,
-            tries.failure.state,
-            self._usage,
-            self._cache.names,
-            looks_ahead=rules.looks_ahead,
-        )
-        return run.run(self._budgets, as_upstream=rules.as_upstream)
+    def _bound(self, exceeded: Exceeded) -> QuotaBound | None:
+        if not (exceeded.back or exceeded.gone):
+            return None
+        return QuotaBound(exceeded, self._usage, twice=self._rules.counts_twice)
 
     def reason(self, pod: PodInfo) -> str:
         """See `Search`."""
@@ -245,7 +239,7 @@ class QuotaSearch:
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
         """See `Search`."""
-        return self._rules.in_turn(victims)
+        return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """The choice, and what the quotas of both sides use and may use."""

@@ -36,23 +36,43 @@ class Question(NamedTuple):
     pod: PodInfo
 
 
+class World(NamedTuple):
+    """A cluster as the manifests of a case give it; see `Question`."""
+
+    cluster: Cluster
+    budgets: Budgets
+    cache: Cache
+    templates: Templates
+    pods: list[PodInfo]
+
+
+def world_of(case: Mapping[str, Any]) -> World:
+    """The nodes of a case, with its pods bound or nominated.
+
+    Raises:
+        ClusterError: the case is faulty.
+    """
+    cluster = cluster_from(case["objects"], case["id"], webhooks=False)
+    cache = Cache(cluster)
+    budgets = Budgets(cluster.disruption_budgets, live=False)
+    templates = Templates(cache.resources, budgets.covering)
+    pods = [_pod_info(manifest, templates) for manifest in cluster.pods]
+    for placed, manifest in zip(pods, cluster.pods, strict=True):
+        _place(placed, manifest, cache)
+    return World(cluster, budgets, cache, templates, pods)
+
+
 def question_of(case: Mapping[str, Any]) -> Question:
     """What a case about one scheduling attempt asks.
 
     Raises:
         ClusterError: the case is faulty.
     """
-    cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     faults: list[Fault] = []
     incoming = read_pod(Fields(case["given"]["pod"], f"{case['id']}: given.pod", faults))
     if faults:
         raise ClusterError(case["id"], faults)
-    cache = Cache(cluster)
-    budgets = Budgets(cluster.disruption_budgets, live=False)
-    templates = Templates(cache.resources, budgets.covering)
-    running = [_pod_info(manifest, templates) for manifest in cluster.pods]
-    for placed, manifest in zip(running, cluster.pods, strict=True):
-        _place(placed, manifest, cache)
+    cluster, budgets, cache, templates, running = world_of(case)
     pod = _pod_info(incoming, templates)
     pod.nominated = incoming.nominated_node
     return Question(cluster, budgets, Scheduling(cache), running, pod)

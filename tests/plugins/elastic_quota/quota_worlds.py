@@ -23,6 +23,8 @@ from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 Manifest = dict[str, Any]
 
+KOORDINATOR = "quota.scheduling.koordinator.sh/"
+
 AT_ONCE: dict[str, Any] = {"evictionLatency": "0s"}
 
 LONG_ENOUGH = 3_600
@@ -57,6 +59,26 @@ def tree(total: int, *children: Manifest) -> Manifest:
     }
 
 
+def flat(
+    name: str,
+    least: int,
+    most: int,
+    *,
+    amounts: dict[str, int] | None = None,
+    least_amounts: dict[str, int] | None = None,
+    **labels: str,
+) -> Manifest:
+    """A Koordinator ElasticQuota of cpu, and of other resources that its `max` may name."""
+    labels = {"is_parent": "false", **labels}
+    given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
+    return {
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": name, "namespace": name, "labels": given},
+        "spec": {"min": {"cpu": least, **(least_amounts or {})}, "max": {"cpu": most, **(amounts or {})}},
+    }
+
+
 def budget(labels: Mapping[str, str], **spec: Any) -> Manifest:
     """A PodDisruptionBudget over pods with these labels."""
     return {
@@ -83,7 +105,7 @@ class Jobs(Script):
     def add(
         self, name: str, queue: str, cpu: int, *, labels: Mapping[str, str] | None = None, **fields: Any
     ) -> Jobs:
-        """Add a job of a queue, each of its pods with so many cores; see `Script.job`."""
+        """Add a job of a queue, each of its pods with so many cores, and `amounts`; see `Script.job`."""
         fields = {"seconds": 1000, **fields}
         pods, spec = fields.pop("pods", 1), fields.pop("spec", None)
         priority_class = fields.pop("priority_class", "")
@@ -91,7 +113,7 @@ class Jobs(Script):
             "main",
             pods,
             pods,
-            frozen({"cpu": 1000 * cpu}),
+            frozen({"cpu": 1000 * cpu, **fields.pop("amounts", {})}),
             labels=frozen(labels or {}),
             pod_template=json.dumps(spec) if spec else None,
         )

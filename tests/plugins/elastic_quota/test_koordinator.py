@@ -2,82 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from quota_worlds import Happened, Jobs, Manifest, cluster, leaf, node, tree
+from quota_worlds import KOORDINATOR, Happened, Jobs, Manifest, cluster, flat, leaf, node, tree
 
-from harness_plugins.elastic_quota.koordinator import RuntimeTree
-from harness_plugins.elastic_quota.runtime import Part, fair_shares
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.tree import QuotaTree
 
-KOORDINATOR = "quota.scheduling.koordinator.sh/"
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
-
-
-def parts(*figures: tuple[int, int, int]) -> list[Part]:
-    """Quotas with these (weight, request, guarantee)."""
-    return [Part(f"q{at:02}", request, least, weight) for at, (weight, request, least) in enumerate(figures)]
-
-
-DONOR = [(1, 0, 3), *[(1, 100, 8)] * 8, *[(1, 100, 7)] * 2]
-
-
-@pytest.mark.parametrize(
-    ("total", "figures", "shares"),
-    [
-        (100, [(40, 5, 10), (60, 20, 15), (50, 40, 20), (80, 70, 15)], [5, 20, 35, 40]),
-        (100, [(40, 5, 10), (60, 20, 15), (50, 40, 20), (0, 70, 15)], [5, 20, 40, 15]),
-        (100, [(40, 5, 10), (60, 20, 15), (50, 40, 20), (0, 70, 45)], [5, 20, 30, 45]),
-        (81, DONOR, [0, 9, 9, 9, 8, 8, 8, 8, 8, 7, 7]),
-    ],
-)
-def test_the_worked_numbers_of_koordinators_own_tests(
-    total: int, figures: list[tuple[int, int, int]], shares: list[int]
-) -> None:
-    """Guarantees first, then by weight and largest remainder, and surplus is handed on."""
-    assert fair_shares(total, parts(*figures)) == shares
-
-
-def test_a_quota_that_does_not_lend_keeps_its_guarantee() -> None:
-    """What it does not ask for is not there for others."""
-    stingy = Part("stingy", 0, 40, 1, lends=False)
-    assert fair_shares(100, [stingy, Part("other", 100, 0, 1)]) == [40, 60]
-
-
-def test_guarantees_are_kept_beyond_the_total() -> None:
-    """Without scaling of guarantees there may be more promised than there is."""
-    assert fair_shares(10, parts((1, 20, 8), (1, 20, 8))) == [8, 8]
-
-
-@given(
-    st.integers(0, 200),
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 80), st.integers(0, 40)), max_size=6),
-)
-def test_a_fair_share_wastes_nothing_and_promises_nothing_twice(
-    total: int, figures: list[tuple[int, int, int]]
-) -> None:
-    """Nobody gets more than it asks for, guarantees are kept, and what is left is wanted by nobody."""
-    shares = fair_shares(total, parts(*figures))
-    for share, (_, request, least) in zip(shares, figures, strict=True):
-        assert min(request, least) <= share <= max(request, 0)
-    assert sum(shares) <= max(total, sum(min(request, least) for _, request, least in figures))
-    wanting = any(
-        share < request and weight for share, (weight, request, _) in zip(shares, figures, strict=True)
-    )
-    assert not wanting or sum(shares) >= total
-
-
-def test_shares_go_down_the_tree() -> None:
-    """What a group gets is shared within it; a request is cut to max on its way up."""
-    group = {**leaf("group", 4, 6), "children": [leaf("x", 2, 6), leaf("y", 2, 6)]}
-    quotas = RuntimeTree(cluster(tree(10, group, leaf("z", 2, 10))).elastic_quotas, {"cpu": 10_000})
-    for name, cpu in (("x", 9000), ("y", 1000), ("z", 9000)):
-        quotas.ask(quotas.leaves[name], {"cpu": cpu})
-    assert {name: quotas.runtime(found)["cpu"] for name, found in quotas.leaves.items()} == {
-        "x": 4500,
-        "y": 1000,
-        "z": 4500,
-    }
 
 
 def fair(jobs: Jobs, **options: str) -> Happened:
@@ -132,15 +62,14 @@ def test_preemption_stays_within_the_quota() -> None:
     assert fair(spared).preemptions == []
 
 
-def flat(name: str, least: int, most: int, **labels: str) -> Manifest:
-    """A Koordinator ElasticQuota of cpu."""
-    given = {f"{KOORDINATOR}{key.replace('_', '-')}": value for key, value in labels.items()}
-    return {
-        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
-        "kind": "ElasticQuota",
-        "metadata": {"name": name, "namespace": name, "labels": given},
-        "spec": {"min": {"cpu": least}, "max": {"cpu": most}},
-    }
+def test_what_pods_without_a_quota_hold_besides_cpu_and_memory_is_shared_all_the_same() -> None:
+    """The quota that they are charged to names cpu and memory only."""
+    manifests = cluster(flat("a", 0, 8, amounts={"gpu": 8})).elastic_quotas
+    runtimes = RuntimeQuotas(manifests, {"cpu": 8000, "gpu": 8})
+    quotas = QuotaTree(manifests, hierarchical=True, runtimes=runtimes)
+    quotas.ask(quotas.leaves["a"], {"cpu": 8000, "gpu": 8})
+    quotas.take_outside(quotas.counted(None, {"cpu": 1000, "gpu": 4}))
+    assert quotas.runtime(quotas.leaves["a"]) == {"cpu": 7000, "gpu": 8}
 
 
 def test_koordinators_own_manifests_bound_only_what_max_names() -> None:
@@ -154,3 +83,87 @@ def test_koordinators_own_manifests_bound_only_what_max_names() -> None:
     happened = Happened(where, jobs, until=100, semantics="koordinator")
     assert happened.lines("bind") == ["0 bind theirs-0 on n", "0 bind theirs-1 on n"]
     assert happened.used == {"a": 0, "b": 6}
+
+
+FIRM = {f"{KOORDINATOR}preemptible": "false"}
+
+
+def played(jobs: Jobs, *manifests: Manifest, cpu: int, memory: int = 100, **options: object) -> Happened:
+    """What happens in 20 s on one node."""
+    there = cluster(node("n", cpu, amounts={"memory": memory}), *manifests)
+    return Happened(there, jobs, until=20, semantics="koordinator", **options)
+
+
+def refused(happened: Happened, job: str) -> str:
+    """What was first said of a job that waits."""
+    return str(next(row.detail for row in happened.decisions.of("refuse") if row.job == job))
+
+
+def test_whoever_is_still_refused_evicts_all_the_same() -> None:
+    """A dry run asks the quota only as victims are put back, not when all are gone."""
+    jobs = Jobs().add("low", "a", 5).add("high", "a", 5, priority=5).add("mine", "a", 8, at=5, priority=1)
+    happened = played(jobs, flat("a", 0, 10), cpu=20)
+    assert happened.preemptions[0] == "low by mine"
+    assert "mine" not in {row.job for row in happened.decisions.of("bind")}
+    assert played(jobs, flat("a", 0, 10), cpu=20, quirks="off").preemptions == []
+
+
+def test_a_victim_is_taken_away_twice_where_node_and_quota_both_refuse_it() -> None:
+    """The second time fails, and with it the node."""
+    jobs = Jobs().add("low", "a", 5).add("high", "a", 5, priority=5).add("mine", "a", 8, at=5, priority=1)
+    happened = played(jobs, flat("a", 0, 10), cpu=14)
+    assert happened.preemptions == []
+    assert "no corresponding pod low in pods of node n" in refused(happened, "mine")
+    settled = played(jobs, flat("a", 0, 10), cpu=14, quirks="off")
+    assert settled.preemptions == []
+    assert "global quota max exceeded" in refused(settled, "mine")
+
+
+def test_victims_are_put_back_by_requested_resources_and_pods_let_in_by_all() -> None:
+    """A quota that is over its runtime in memory refuses a pod of cpu, for which nobody has to go."""
+    quotas = [
+        flat(name, 0, 20, amounts={"memory": 10}, least_amounts={"memory": least})
+        for name, least in (("a", 0), ("b", 5))
+    ]
+    jobs = Jobs().add("low", "a", 1, amounts={"memory": 8}).add("theirs", "b", 1, at=3, amounts={"memory": 5})
+    jobs.add("mine", "a", 1, at=5, priority=1)
+    happened = played(jobs, *quotas, cpu=20, memory=10)
+    assert happened.preemptions == []
+    assert "quota a would use more memory than its runtime" in refused(happened, "mine")
+    assert played(jobs, *quotas, cpu=20, memory=10, quirks="off").preemptions == ["low by mine"]
+
+
+def test_pods_that_must_not_be_preempted_are_bounded_by_min() -> None:
+    """Others may use more; where the node is full such a pod preempts although that does not help it."""
+    jobs = Jobs().add("firm", "a", 4, labels=FIRM).add("low", "a", 2)
+    jobs.add("mine", "a", 2, at=5, priority=1, labels=FIRM)
+    assert played(jobs, flat("a", 4, 20), cpu=20).preemptions == []
+    happened = played(jobs, flat("a", 4, 20), cpu=6)
+    assert happened.preemptions[0] == "low by mine"
+    settled = played(jobs, flat("a", 4, 20), cpu=6, quirks="off")
+    assert settled.preemptions == []
+    assert "no preemption gives back min that pods use" in refused(settled, "mine")
+    large = Jobs().add("large", "a", 5, labels=FIRM)
+    (never,) = played(large, flat("a", 4, 20), cpu=20).decisions.of("reject")
+    assert "pods of quota a that must not be preempted would use more cpu than its min" in str(never.reason)
+
+
+def test_pods_without_a_quota_preempt_nobody_and_are_not_preempted() -> None:
+    """`disableDefaultQuotaPreemption` is on by default."""
+    jobs = Jobs().add("low", "none", 5).add("mine", "none", 5, at=5, priority=1)
+    jobs.add("theirs", "a", 5, at=5, priority=2)
+    assert played(jobs, flat("a", 0, 10), cpu=5).preemptions == []
+
+
+def test_quotas_above_are_asked_where_that_is_switched_on() -> None:
+    """They may use more than their runtime since it has fallen, while one below them is within its own."""
+    quotas = [
+        flat("group", 2, 20, is_parent="true"),
+        flat("x", 0, 20, parent="group"),
+        flat("y", 2, 20, parent="group"),
+        flat("z", 5, 20, is_parent="false"),
+    ]
+    jobs = Jobs().add("large", "x", 8).add("theirs", "z", 6, at=3).add("mine", "y", 2, at=5)
+    assert "5 bind mine on n" in played(jobs, *quotas, cpu=10).lines("bind")
+    happened = played(jobs, *quotas, cpu=10, enableCheckParentQuota="true")
+    assert "quota group would use more cpu than its runtime" in refused(happened, "mine")

@@ -41,7 +41,7 @@ def test_a_pods_own_nomination_counts_once(seed: int) -> None:
     usage, cache = scheduler.usage, scheduler.cache
     everyone = Nominated(usage, cache)
     for pod in waiting:
-        quota, own = usage.of(pod)
+        quota, own, _ = usage.of(pod)
         others = everyone.besides([pod])
         assert quota is not None
         if others is None:
@@ -70,7 +70,7 @@ def test_nominations_of_a_gangs_pods_do_not_count_for_it(seed: int) -> None:
     others = Nominated(usage, cache).besides(mates)
     found: dict[PodInfo, Taken] = {}
     for mate in mates if others is not None else []:
-        quota, own = usage.of(mate)
+        quota, own, _ = usage.of(mate)
         assert quota is not None
         assert others is not None
         found[mate] = others.with_pod(mate, quota, own)
@@ -79,7 +79,7 @@ def test_nominations_of_a_gangs_pods_do_not_count_for_it(seed: int) -> None:
     expected = Nominated(usage, cache).besides(())
     assert (others is None) == (expected is None)
     for mate, taken in found.items():
-        quota, own = usage.of(mate)
+        quota, own, _ = usage.of(mate)
         assert quota is not None
         assert expected is not None
         assert taken == with_amounts(own, expected.beside(quota, mate.priority))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, Manifest, auto_happened, cluster, leaf, node, tree
 
-from harness_plugins.elastic_quota.tree import QuotaTree
+from harness.models.elastic.tree import QuotaTree
 
 
 def world(rng: random.Random, *, capacity: int) -> tuple[list[Manifest], dict[str, tuple[str, ...]], Jobs]:

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quota_worlds import cluster, leaf, tree
 
+from harness.models.elastic.lent import Lent
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import QuotaTree
 from harness_plugins.elastic_quota.dry_run import Shortfall
-from harness_plugins.elastic_quota.tree import Amounts, Lent, Quota, QuotaTree
 
 RESOURCES = ("cpu", "memory")
 Pods = list[tuple[Quota, Amounts]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Protocol, final
 
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import nominated_before
@@ -24,7 +24,7 @@ class Candidate:
 
     Attributes:
         node: the node.
-        victims: most important first.
+        victims: most important first, unless a scheduler leaves them as its dry run found them.
         violations: how many of them break a PodDisruptionBudget.
         budgeted: whether a budget covers any pod that was considered.
         key: what nodes are compared by, the least first, see `preemption.CRITERIA`; the last part, the rank
@@ -40,14 +40,28 @@ class Candidate:
         self.victims = victims
         self.violations = violations
         self.budgeted = budgeted
-        highest = victims[0].priority
+        first = highest = victims[0].priority
         total = _EACH_VICTIM * len(victims)
         start = victims[0].start
         for victim in victims:
-            total += victim.priority
-            if victim.priority == highest and victim.start < start:
-                start = victim.start
-        self.key: Key = (violations, highest, total, len(victims), -start, node.rank)
+            priority = victim.priority
+            total += priority
+            if priority > highest or (priority == highest and victim.start < start):
+                highest, start = priority, victim.start
+        self.key: Key = (violations, first, total, len(victims), -start, node.rank)
+
+
+class Bound(Protocol):
+    """What besides the node must have room for a preemptor, such as its quota, as pods are tried out."""
+
+    def without(self, pods: Sequence[PodInfo]) -> Status | None:
+        """All potential victims are gone; answers why that is not enough."""
+
+    def with_again(self, pod: PodInfo) -> bool:
+        """Whether one of them, for which the node has room, may be back; then it is."""
+
+    def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """The node has no room for one of them; answers why the node is no candidate for that."""
 
 
 def select_victims_on_node(
@@ -67,34 +81,63 @@ def select_victims_on_node(
     lower = [other for other in node.by_importance() if other.priority < pod.priority]
     if not lower:
         return NO_VICTIMS
-    trial = Trial(pod, node, state, names)
-    for other in lower:
+    return dry_run(pod, Trial(pod, node, state, names), node, lower, budgets)
+
+
+def dry_run(
+    pod: PodInfo,
+    trial: Trial,
+    node: NodeInfo,
+    potential: Sequence[PodInfo],
+    budgets: Budgets,
+    bound: Bound | None = None,
+    *,
+    sorts: bool = True,
+) -> Candidate | Status:
+    """Take away all potential victims, then put back as many as possible, important ones first.
+
+    Args:
+        pod: the preemptor.
+        trial: the node, as pods are tried out on it.
+        node: the node.
+        potential: who may be a victim, most important first.
+        budgets: the PodDisruptionBudgets.
+        bound: what else must have room; None for nothing.
+        sorts: whether victims are the most important first; else those that break a budget come first.
+    """
+    for other in potential:
         trial.remove(other)
     nominated = nominated_before(pod, node)
     if not fits(trial, nominated):
         return rejection(trial, nominated)
-    budgeted = any(other.template.budgets for other in lower)
-    violating, others = budgets.filter_pods_with_pdb_violation(lower) if budgeted else ([], lower)
-    victims = _not_reprieved(trial, nominated, violating)
-    violations = len(victims)
-    victims += _not_reprieved(trial, nominated, others)
+    if bound is not None:
+        status = bound.without(potential)
+        if status is not None:
+            return status
+    budgeted = any(other.template.budgets for other in potential)
+    violating, others = budgets.filter_pods_with_pdb_violation(potential) if budgeted else ([], potential)
+    victims: list[PodInfo] = []
+    violations = 0
+    for group in (violating, others):
+        for other in group:
+            trial.add(other)
+            if fits(trial, nominated):
+                if bound is None or bound.with_again(other):
+                    continue
+            else:
+                violations += group is violating
+                if bound is not None:
+                    status = bound.is_short(other, node)
+                    if status is not None:
+                        return status
+            trial.remove(other)
+            victims.append(other)
     if not victims:
         return NO_VICTIM_NEEDED
-    if violating and others:
-        order = {other: place for place, other in enumerate(lower)}
+    if sorts and violating and others:
+        order = {other: place for place, other in enumerate(potential)}
         victims.sort(key=order.__getitem__)
     return Candidate(node, tuple(victims), violations, budgeted=budgeted)
-
-
-def _not_reprieved(trial: Trial, nominated: Sequence[PodInfo], pods: Sequence[PodInfo]) -> list[PodInfo]:
-    """Put pods back one by one; answers those that leave no room for the preemptor."""
-    victims = []
-    for pod in pods:
-        trial.add(pod)
-        if not fits(trial, nominated):
-            trial.remove(pod)
-            victims.append(pod)
-    return victims
 
 
 def fits(trial: Trial, nominated: Sequence[PodInfo]) -> bool:

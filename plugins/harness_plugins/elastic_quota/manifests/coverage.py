@@ -30,10 +30,10 @@ ELASTIC_QUOTA_TREE = Coverage(
     same("spec.root.children[]", "spec.root"),
 )
 
-_LABELS = ("parent", "is-parent", "tree-id", "allow-lent-resource")
-_ANNOTATIONS = ("namespaces", "shared-weight")
+_LABELS = ("parent", "is-parent", "tree-id", "allow-lent-resource", "is-root", "ignore-default-tree")
+_ANNOTATIONS = ("namespaces", "shared-weight", "total-resource")
 _NOTED = (
-    "allocated", "allow-force-update", "child-request", "is-root", "name", "non-preemptible-request",
+    "allocated", "allow-force-update", "child-request", "name", "non-preemptible-request",
     "non-preemptible-used", "profile", "request", "resource-keys", "runtime", "unschedulable-resource",
 )  # fmt: skip
 

@@ -69,7 +69,7 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     """An ElasticQuota of scheduler-plugins, or of Koordinator when it bears one of its labels.
 
     A flat quota counts the pods of its own namespace. Koordinator's counts those that name it, those of the
-    namespace that is called like it, and those of the namespaces that an annotation lists.
+    namespace that it is in if that is called like it, and those of the namespaces that an annotation lists.
     """
     metadata = read_metadata(fields)
     if metadata.name in _OWN_QUOTAS:
@@ -85,7 +85,8 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
     notes = _Annotations(fields)
     if labels or notes:
         _warn_of_labels(metadata.name, labels, notes, draft)
-        quota = _koordinator_quota(metadata.name, least, most, labels, notes)
+        own = (metadata.name,) if metadata.namespace == metadata.name else ()
+        quota = _koordinator_quota(metadata.name, least, most, own, labels, notes)
         for resource in least or ():
             # Where max is given, what it says of core resources is checked for all kinds of quotas.
             if most is None or resource not in (*most, *CORE_RESOURCES):
@@ -106,6 +107,7 @@ def _koordinator_quota(
     name: str,
     least: Mapping[str, int] | None,
     most: Mapping[str, int] | None,
+    own: tuple[str, ...],
     labels: Mapping[str, str],
     notes: _Annotations,
 ) -> ElasticQuota:
@@ -119,12 +121,14 @@ def _koordinator_quota(
         least,
         most,
         "" if parent == _ROOT_QUOTA else parent,
-        () if is_parent else tuple(dict.fromkeys((name, *listed))),
+        () if is_parent else tuple(dict.fromkeys((*own, *listed))),
         is_parent,
         labels.get("allow-lent-resource") != "false",
         notes.weight(),
         labels.get("tree-id", ""),
         KOORDINATORS,
+        notes.amounts("total-resource") if labels.get("is-root") == "true" else None,
+        labels.get("ignore-default-tree") == "true",
     )
 
 
@@ -167,22 +171,27 @@ class _Annotations:
 
         Weights that are all 0 count as none, as in Koordinator.
         """
-        value = self._json("shared-weight", None)
+        weight = self.amounts("shared-weight")
+        return weight if weight is not None and any(weight.values()) else None
+
+    def amounts(self, name: str) -> Mapping[str, int] | None:
+        """Resource -> amount; None when it is not given."""
+        value = self._json(name, None)
         if value is None:
             return None
         if not isinstance(value, dict):
-            self._fault("shared-weight", f"must be a JSON object of quantities, not {shown(value)}")
+            self._fault(name, f"must be a JSON object of quantities, not {shown(value)}")
             return None
-        weight = {}
+        found = {}
         for resource, text in value.items():
             try:
-                weight[resource] = round_up(resource, parse_quantity(text))
+                found[resource] = round_up(resource, parse_quantity(text))
             except (InputError, ValueError) as error:
-                self._fault("shared-weight", f"{resource}: {error}")
+                self._fault(name, f"{resource}: {error}")
                 continue
-            if weight[resource] < 0:
-                self._fault("shared-weight", f"{resource}: {text} must not be negative")
-        return frozen(weight) if any(weight.values()) else None
+            if found[resource] < 0:
+                self._fault(name, f"{resource}: {text} must not be negative")
+        return frozen(found)
 
     def _json(self, name: str, default: Any) -> Any:
         text = self._texts.get(f"{KOORDINATOR}{name}")

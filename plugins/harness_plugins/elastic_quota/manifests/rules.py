@@ -17,6 +17,7 @@ from harness.models.cluster import (
 from harness.models.manifests import Draft, Objects
 from harness.units import format_amount
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
+from harness_plugins.elastic_quota.manifests.quirks import warn_of_quirks
 
 _DEEPEST = 40
 """Quotas that may be above one; what is computed over them goes from one to the next."""
@@ -41,6 +42,7 @@ def check_elastic(draft: Draft) -> None:
     _check_namespaces(quotas, in_tree=in_tree)
     _check_children(quotas, in_tree=in_tree)
     _check_capacity(quotas, draft)
+    warn_of_quirks(quotas, draft)
 
 
 def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: bool) -> None:
@@ -135,7 +137,7 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
     if len({quota.tree for quota in quotas.values()}) > 1:
         for name, quota in quotas.items():
             if quota.tree and not quota.parent:
-                what = "is a tree of its own, and shares the nodes of all trees"
+                what = "is a tree of its own, and shares the nodes of all trees unless multiQuotaTree=true"
                 draft.warnings.add("elastic quota", name, what)
 
 
@@ -174,8 +176,8 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
 
 
 def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
-    """Warn of guarantees that the nodes cannot keep."""
-    roots = [quota for quota in quotas.values() if not quota.parent and not quota.tree]
+    """Warn of guarantees that the nodes cannot keep; trees share them, see `_check_trees`."""
+    roots = [quota for quota in quotas.values() if not quota.parent]
     if not draft.nodes or not roots:
         return
     for resource in dict.fromkeys(each for root in roots for each in root.min or ()):
@@ -186,6 +188,8 @@ def _check_capacity(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
         if total > there:
             promised, has = _amounts(resource, total, there)
             what = f"min of {resource} is {promised} in all, and the nodes have {has}"
+            if any(quota.semantics == KOORDINATORS for quota in quotas.values()):
+                what += "; with enableMinQuotaScale=true each is scaled down when its quota is asked for"
             draft.warnings.add("elastic quota", roots[0].name, what)
 
 

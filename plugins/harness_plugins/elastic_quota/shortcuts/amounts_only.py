@@ -1,7 +1,7 @@
-"""Dry runs in which nothing counts but amounts: the same as `DryRun`, by adding and subtracting.
+"""Dry runs in which nothing counts but amounts: the same by adding and subtracting.
 
 They are nearly all of them. It is a shortcut for pods without rules about other pods or host ports, on nodes
-to which nobody is nominated and with no victim that a budget covers; and for rules that are not upstream's.
+to which nobody is nominated and with no victim that a budget covers.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from harness.models.kube.placement.status import NO_VICTIM_NEEDED, Status
 from harness.models.kube.placement.trial import NOTHING, PreFilter
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.victims import Candidate
-from harness_plugins.elastic_quota.dry_run import OVER_QUOTA, Shortfall
-from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Excesses
+from harness_plugins.elastic_quota.dry_run import QuotaBound
 
 
 def only_amounts_count(pod: PodInfo, state: PreFilter) -> bool:
@@ -26,16 +24,20 @@ def only_amounts_count(pod: PodInfo, state: PreFilter) -> bool:
 
 def by_amounts(
     pod: PodInfo,
-    excesses: Excesses,
     node: NodeInfo,
     potential: Sequence[PodInfo],
-    usage: QuotaUsage,
+    bound: QuotaBound | None,
     *,
     looks_ahead: bool,
 ) -> Candidate | Status | None:
     """What a dry run finds; None where more than amounts counts, or where it is to be said what is short.
 
-    The arguments are those of `DryRun`; of the pod only amounts count.
+    Args:
+        pod: the preemptor, of which only amounts count.
+        node: the node.
+        potential: who may be a victim, most important first.
+        bound: what its quota says.
+        looks_ahead: whether pods that are leaving the node count as gone.
     """
     if node.nominated:
         return None
@@ -53,12 +55,9 @@ def by_amounts(
             return None
     if slots < 1:
         return None
-    short = Shortfall(excesses) if excesses else None
-    if short is not None:
-        for other in potential:
-            short.change(*usage.of(other), -1)
-        if not short.is_covered():
-            return OVER_QUOTA
+    status = bound.without(potential) if bound is not None else None
+    if status is not None:
+        return status
     victims: list[PodInfo] = []
     for other in potential:
         requests = other.template.shape.requests
@@ -68,9 +67,12 @@ def by_amounts(
         for resource, amount in wanted:
             if amount > free[resource]:
                 stays = False
-        if stays and (short is None or short.still_covered(*usage.of(other))):
-            slots -= 1
-            continue
+        if stays:
+            if bound is None or bound.with_again(other):
+                slots -= 1
+                continue
+        elif bound is not None and (status := bound.is_short(other, node)) is not None:
+            return status
         for resource, amount in requests:
             free[resource] += amount
         victims.append(other)

@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, final
 
 from harness.memo import Memo
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Excesses
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Status
@@ -24,7 +26,6 @@ from harness.models.kube.preemption.victims import Candidate
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Amounts, Excesses, Quota
 
 _MOST = 200_000
 """So many answers are kept, on all nodes together."""
@@ -197,7 +198,7 @@ class KeptDryRuns:
         covered = False
         for pod in node.pods:
             covered = covered or bool(pod.template.budgets)
-            leaf, amounts = self._usage.of(pod)
+            leaf, amounts, _ = self._usage.of(pod)
             for quota in leaf.line if leaf is not None else ():
                 add(held.setdefault(quota, {}), amounts)
         for of_quota in held.values():

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
+from harness.models.elastic.quota import Quota
+from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
 from harness.models.kube.gangs import Gang
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
@@ -20,7 +22,6 @@ from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, 
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.shortcuts.places import Places
-from harness_plugins.elastic_quota.tree import Bound, FirstExceeded, Quota, bound_of
 
 
 @final
@@ -67,8 +68,9 @@ class LastingQuotaRefusal:
         self._of_one_kind = True
         template = pods[0].template
         for pod in pods:
-            add(self._asked, usage.amounts(pod))
-            if usage.quota_of(pod) is not self._quota or pod.template is not template:
+            of_pod = usage.of(pod)
+            add(self._asked, of_pod.amounts)
+            if of_pod.quota is not self._quota or pod.template is not template or of_pod.firm:
                 self._of_one_kind = False
         self._rules = rules
         self._usage = usage
@@ -92,8 +94,8 @@ class LastingQuotaRefusal:
     def asks_all(self) -> bool:
         """Whether what is asked here is all that the attempt depended on.
 
-        It is where all pods are alike and of one quota, and their quota did not let them in, without any dry
-        run, or nodes have not room for all of them.
+        It is where all pods are alike, of one quota and may be preempted, and their quota did not let them
+        in, without any dry run, or nodes have not room for all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis
@@ -116,6 +118,8 @@ class LastingQuotaRefusal:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
+        if not self._usage.tree.settled:  # a question changes what others are answered
+            return False
         as_before = self._usage.changes(self._quota) == self._changes  # nearly always
         if not self._is_refused(pod, own_is_kept=as_before) or not (as_before or self._victims_as_before()):
             return False
@@ -163,8 +167,7 @@ class LastingQuotaRefusal:
     def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
         """The bound that would be exceeded first with what nominated pods take."""
         tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
-        excess = tree.over_max(quota, taken.in_quota, taken.shared)
-        return bound_of(excess or tree.over_guaranteed(taken.in_all))
+        return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
         """Whether its quota, if any, may claim no guarantee, and has less important pods only if it had some.

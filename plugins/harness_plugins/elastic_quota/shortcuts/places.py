@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import final
 
 from harness.memo import Memo
+from harness.models.elastic.quota import Quota
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import PodInfo, Shape
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.tree import Quota
 
 _MOST_SHAPES = 2048
 """So many are kept; more would need too much memory on large clusters."""

@@ -10,19 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, final
 
-from harness.models.cluster import CORE_RESOURCES, UNLIMITED, ElasticQuota, leaves_of
-
-_CORE = frozenset(CORE_RESOURCES)
-
-Amounts = Mapping[str, int]
-"""Resource -> amount; that a resource is named counts, even with 0."""
-
+from harness.cluster.elastic import KOORDINATOR, ElasticQuota, leaves_of
+from harness.cluster.model import UNLIMITED
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas
 
 Bound: TypeAlias = tuple[str, str, str]
 """`max` or `min`, of which quota, of which resource; see `Excess`."""
 
 
-Excesses: TypeAlias = Sequence[tuple["Quota | None", str, int]]
+Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
 """Bounds that would be exceeded: of which quota, of which resource, and by how much.
 
 None stands for all quotas together."""
@@ -34,8 +31,11 @@ FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
 It is told whether the quota itself uses as much as when it was seen that no bound of its own is exceeded."""
 
 
-_Places: TypeAlias = list[tuple[int, str]]
-"""Where something is noted of each resource."""
+_PREEMPTIBLE = f"{KOORDINATOR}preemptible"
+"""Pods with this label and the value `false` must not be preempted."""
+
+FIRM = "firm min"
+"""The bound of pods that must not be preempted: the `min` of their quota."""
 
 
 class Excess(NamedTuple):
@@ -53,100 +53,39 @@ def bound_of(excess: Excess | None) -> Bound | None:
 
 
 @final
-class Quota:
-    """One quota; changed by its tree only.
-
-    Attributes:
-        name: its name.
-        line: itself, the quota above it, and so on up to the root.
-        min: resource -> what is guaranteed; what is not named is 0.
-        max: resource -> bound, always for cpu, memory and ephemeral storage; what is not named has none.
-        used: resource -> what is charged.
-        leaving: resource -> the part of it that is about to be given back.
-    """
-
-    __slots__ = ("_core", "leaving", "line", "max", "min", "name", "used")
-
-    def __init__(self, manifest: ElasticQuota) -> None:
-        self.name = manifest.name
-        self.line: tuple[Quota, ...] = (self,)
-        self.min = dict(manifest.min or {})
-        self.max = {each: manifest.max_of(each) for each in (*CORE_RESOURCES, *(manifest.max or ()))}
-        # A bound that is none is never exceeded, and bounds are asked a million times.
-        self._core = [(each, self.max[each]) for each in CORE_RESOURCES if self.max[each] != UNLIMITED]
-        self.used: dict[str, int] = {}
-        self.leaving: dict[str, int] = {}
-
-    def __repr__(self) -> str:
-        return f"<Quota {self.name}>"
-
-    def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Resource and `max` of all that `over_max` looks at and has a bound, in that order."""
-        most = self.max
-        named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
-        return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
-
-    def over_max(self, amounts: Amounts) -> str | None:
-        """A resource in which usage and these amounts would exceed `max`.
-
-        Other resources than the core ones are looked at only if they are among the amounts.
-        """
-        used, most = self.used, self.max
-        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # of what nobody names there is enough
-            for resource, bound in self._core:
-                if used.get(resource, 0) + amounts.get(resource, 0) > bound:
-                    return resource
-        for resource, amount in amounts.items():
-            if used.get(resource, 0) + amount > most.get(resource, UNLIMITED):
-                return resource
-        return None
-
-    def over_min(self, amounts: Amounts) -> str | None:
-        """The same for `min`."""
-        used, least = self.used, self.min
-        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
-            for resource in CORE_RESOURCES:
-                if used.get(resource, 0) + amounts.get(resource, 0) > least.get(resource, 0):
-                    return resource
-        for resource, amount in amounts.items():
-            if used.get(resource, 0) + amount > least.get(resource, 0):
-                return resource
-        return None
-
-    def borrows(self) -> str | None:
-        """A resource of which more is used than is guaranteed."""
-        least = self.min
-        for resource, amount in self.used.items():
-            if amount > least.get(resource, 0):
-                return resource
-        return None
-
-    def borrowed(self) -> dict[str, int]:
-        """Resource -> how much more is used than guaranteed, once what is leaving has left."""
-        least, leaving = self.min, self.leaving
-        return {
-            resource: amount - leaving.get(resource, 0) - least.get(resource, 0)
-            for resource, amount in self.used.items()
-        }
-
-
 class QuotaTree:
     """All quotas, with bounds that do not change.
 
     Args:
         manifests: the quotas by name.
         hierarchical: whether quotas above bound those below; otherwise only leaves count, each by itself.
+        runtimes: what quotas may use, where that follows from what all ask for (Koordinator); of a `max` only
+            what it names counts then, no quota above bounds those below, and nominated pods do not count.
+        asks_above: whether the quotas above one keep to their runtimes, too (`enableCheckParentQuota`).
 
     Attributes:
         quotas: by name; without hierarchy only the leaves.
         leaves: those that pods count against, by name.
         guaranteed: resource -> the sum of `min`, of the roots or without hierarchy of the leaves.
         used: resource -> what all quotas use together.
+        runtimes: these.
     """
 
-    def __init__(self, manifests: Mapping[str, ElasticQuota], *, hierarchical: bool) -> None:
+    def __init__(
+        self,
+        manifests: Mapping[str, ElasticQuota],
+        *,
+        hierarchical: bool,
+        runtimes: RuntimeQuotas | None = None,
+        asks_above: bool = False,
+    ) -> None:
         leaves = leaves_of(manifests)
-        self.quotas = {name: Quota(manifests[name]) for name in (manifests if hierarchical else leaves)}
+        self.runtimes = runtimes
+        self._asks_above = asks_above
+        self.quotas = {
+            name: Quota(manifests[name], only_named=runtimes is not None)
+            for name in (manifests if hierarchical else leaves)
+        }
         self.leaves = {name: self.quotas[name] for name in leaves}
         if hierarchical:
             for name, quota in self.quotas.items():
@@ -158,6 +97,35 @@ class QuotaTree:
         for quota in tops:
             _add(self.guaranteed, quota.min, 1)
         self.used: dict[str, int] = {}
+
+    @property
+    def counts_nominated(self) -> bool:
+        """Whether what nominated pods will take counts beside a pod."""
+        return self.runtimes is None
+
+    def is_firm(self, labels: Mapping[str, str]) -> bool:
+        """Whether pods with these labels must not be preempted, so that `min` bounds them too."""
+        return self.runtimes is not None and labels.get(_PREEMPTIBLE) == "false"
+
+    @property
+    def rescaled(self) -> int:
+        """How often a question to one quota changed the bounds of others, see `RuntimeQuotas`."""
+        return 0 if self.runtimes is None else self.runtimes.rescaled
+
+    @property
+    def settled(self) -> bool:
+        """Whether no answer depends on which quotas were asked before."""
+        return self.runtimes is None or self.runtimes.settled
+
+    def counted(self, leaf: Quota | None, requests: Amounts) -> Amounts:
+        """What of a pod's requests counts against its quota; without one against Koordinator's default quota.
+
+        With runtimes it is what the `max` names.
+        """
+        if self.runtimes is None:
+            return {name: amount for name, amount in requests.items() if name != "pods"}
+        named = DEFAULT_QUOTA_RESOURCES if leaf is None else leaf.max
+        return {name: amount for name, amount in requests.items() if name in named}
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -178,6 +146,10 @@ class QuotaTree:
                 quota.used[resource] -= amount
             total[resource] -= amount
 
+    def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
+        """A pod that must not be preempted takes these amounts (1), or gives them back (-1)."""
+        _add(leaf.firm, amounts, sign)
+
     def leave(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """What was charged is about to be given back (1), or is no longer (-1)."""
         leaving = self._leaving
@@ -188,10 +160,14 @@ class QuotaTree:
                 del leaving[quota]
 
     def ask(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
-        """A pod that waits or runs asks for these amounts (1), or is gone (-1); no bound depends on it."""
+        """A pod that waits or runs asks for these amounts (1), or is gone (-1)."""
+        if self.runtimes is not None:
+            self.runtimes.ask(leaf.name, amounts, sign)
 
     def take_outside(self, amounts: Amounts, sign: int = 1) -> None:
-        """A pod without a quota is bound (1), or gone (-1); no bound depends on it."""
+        """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared."""
+        if self.runtimes is not None:
+            self.runtimes.take_outside(amounts, sign)
 
     @contextmanager
     def departed(self) -> Iterator[None]:
@@ -215,16 +191,32 @@ class QuotaTree:
 
     # --- questions ----------------------------------------------------------------------------------------
 
+    def runtime(self, quota: Quota) -> Amounts:
+        """What a quota may use now, in the resources that its `max` names; nothing without runtimes."""
+        found = quota.runtime = {} if self.runtimes is None else self.runtimes.runtime(quota.name)
+        return found
+
+    def _over_runtime(self, leaf: Quota, amounts: Amounts) -> Iterator[tuple[Quota, str, int]]:
+        """Of the quota all that its `max` names counts, of those above it only what is requested."""
+        for quota in leaf.line if self._asks_above else (leaf,):
+            for resource, bound in self.runtime(quota).items():
+                excess = quota.used.get(resource, 0) + amounts.get(resource, 0) - bound
+                if excess > 0 and (quota is leaf or resource in amounts):
+                    yield quota, resource, excess
+
     def over_max(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts] | None = None
     ) -> Excess | None:
-        """Whether a quota or one above it would exceed its `max`.
+        """Whether a quota or one above it would exceed its `max`, or its runtime.
 
         Args:
             leaf: the quota.
             amounts: what it would use more.
             shared: what other quotas below a quota above it would use more.
         """
+        if self.runtimes is not None:
+            over = self._over_runtime(leaf, amounts)
+            return next((Excess("runtime", quota.name, name, more) for quota, name, more in over), None)
         for quota in leaf.line:
             asked = amounts
             if shared and quota in shared:
@@ -235,11 +227,37 @@ class QuotaTree:
                 return Excess("max", quota.name, resource, excess)
         return None
 
+    def refusing(
+        self, leaf: Quota, in_quota: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
+    ) -> Excess | None:
+        """Why a pod is not let in; None when it is. The arguments are those of `excesses`."""
+        return self.over_max(leaf, in_quota, shared) or self.over_guaranteed(in_all)
+
+    def over_firm(self, leaf: Quota, amounts: Amounts, *, alone: bool = False) -> Excess | None:
+        """Whether pods that must not be preempted would use more than the `min` of their quota.
+
+        What `min` does not name is not bounded by it.
+
+        Args:
+            leaf: the quota.
+            amounts: what such a pod would use more.
+            alone: whether others count as if they were not there.
+        """
+        for resource, least in leaf.min.items():
+            used = 0 if alone else leaf.firm.get(resource, 0)
+            excess = used + amounts.get(resource, 0) - least
+            if excess > 0:
+                return Excess(FIRM, leaf.name, resource, excess)
+        return None
+
     def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
         """What tells which bound these amounts would be the first to exceed, whenever it is asked.
 
-        For whoever asks time and again: how much may be used besides these amounts is worked out once.
+        For whoever asks time and again: how much may be used besides these amounts is worked out once, but
+        where it follows from what others ask for.
         """
+        if self.runtimes is not None:
+            return lambda _: bound_of(self.over_max(leaf, amounts))
         own, above = _beside((leaf,), amounts), _beside(leaf.line[1:], amounts)
         both = own + above
 
@@ -265,6 +283,8 @@ class QuotaTree:
             shared: what other quotas below a quota above it would use more.
             in_all: what all quotas together would.
         """
+        if self.runtimes is not None:
+            return list(self._over_runtime(leaf, amounts))
         found: dict[tuple[Quota | None, str], int] = {}
         for quota in leaf.line:
             asked = sum_of(amounts, shared[quota]) if quota in shared else amounts
@@ -282,19 +302,25 @@ class QuotaTree:
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """A bound that these amounts exceed even when nothing else is used."""
+        amounts = self.counted(leaf, amounts)
         for quota in leaf.line:
             for resource, amount in amounts.items():
                 excess = amount - quota.max.get(resource, UNLIMITED)
                 if excess > 0:
                     return Excess("max", quota.name, resource, excess)
-        for resource, amount in amounts.items():
+        for resource, amount in amounts.items() if self.runtimes is None else ():
             excess = amount - self.guaranteed.get(resource, 0)
             if excess > 0:
                 return Excess("min", "", resource, excess)
         return None
 
     def over_guaranteed(self, amounts: Amounts) -> Excess | None:
-        """Whether all quotas together would use more than they are guaranteed: nobody's `min` is idle."""
+        """Whether all quotas together would use more than they are guaranteed: nobody's `min` is idle.
+
+        With runtimes nothing else bounds them together.
+        """
+        if self.runtimes is not None:
+            return None
         guaranteed, used = self.guaranteed, self.used
         for resource, amount in used.items():
             excess = amount + amounts.get(resource, 0) - guaranteed.get(resource, 0)
@@ -308,67 +334,6 @@ class QuotaTree:
     def within_min(self, leaf: Quota, amounts: Amounts) -> bool:
         """Whether a quota's usage with these amounts stays within its `min`, in every resource."""
         return leaf.over_min({**dict.fromkeys(leaf.used, 0), **amounts}) is None
-
-
-@final
-class Lent:
-    """What quotas use beyond what they are guaranteed, while pods are taken from them for a claimant.
-
-    Quotas must not change meanwhile. What is taken is taken back by `restore`.
-
-    Args:
-        claimant: the claimant's quota.
-    """
-
-    __slots__ = ("_borrowed", "_claimant", "_left", "_places", "_places_of")
-
-    def __init__(self, claimant: Quota) -> None:
-        self._claimant = claimant.line
-        self._borrowed: list[int] = []
-        self._left: list[int] = []
-        self._places: dict[Quota, _Places] = {}
-        self._places_of: dict[Quota, list[_Places]] = {}
-
-    def may_lose(self, leaf: Quota) -> bool:
-        """Whether a quota uses more than it is guaranteed, seen from a claimant elsewhere in the tree.
-
-        Every quota in its line that the claimant is not in must do so: what is idle within a group of quotas
-        is the group's own, and a group that keeps to its guarantee loses nothing to others.
-        """
-        left = self._left
-        for places in self._places_of.get(leaf) or self._apart(leaf):
-            for place, _ in places:
-                if left[place] > 0:
-                    break
-            else:
-                return False
-        return True
-
-    def take(self, leaf: Quota, amounts: Amounts) -> None:
-        """A pod is taken from a quota that may lose it."""
-        left = self._left
-        for places in self._places_of[leaf]:
-            for place, resource in places:
-                left[place] -= amounts.get(resource, 0)
-
-    def restore(self) -> None:
-        """All that was taken is as if it had not been."""
-        self._left = self._borrowed.copy()
-
-    def _apart(self, leaf: Quota) -> list[_Places]:
-        """Where what is left is noted of each quota in a line that the claimant is not in."""
-        found = self._places_of[leaf] = []
-        for quota in leaf.line:
-            if quota in self._claimant:
-                break
-            places = self._places.get(quota)
-            if places is None:
-                borrowed, first = quota.borrowed(), len(self._left)
-                places = self._places[quota] = [(first + at, name) for at, name in enumerate(borrowed)]
-                self._borrowed += borrowed.values()
-                self._left += borrowed.values()
-            found.append(places)
-        return found
 
 
 def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:

@@ -1,0 +1,334 @@
+"""Koordinator's runtime quotas: what each quota of a tree may use now, as it follows from what all ask for.
+
+They know nothing of pods, nodes or time: it is for others to say who asks for what, and what there is. Source
+of the rules: Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` of July 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, final
+
+from harness.cluster.elastic import ElasticQuota
+from harness.cluster.model import UNLIMITED
+
+DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")
+"""What the `max` of Koordinator's default quota names, which counts the pods without a quota."""
+
+
+class Part(NamedTuple):
+    """What one quota has to do with the sharing of one resource.
+
+    Attributes:
+        name: decides who gets a left-over unit where remainders are equal.
+        request: what its pods ask for, running or waiting, at most its `max`.
+        least: what is guaranteed to it.
+        weight: its weight in sharing what is left; with 0 it gets no more than its guarantee.
+        lends: whether others may use what it does not ask for of its guarantee.
+    """
+
+    name: str
+    request: int
+    least: int
+    weight: int
+    lends: bool = True
+
+
+def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
+    """The runtime of each quota: its guarantee as far as it asks for it, and a weighted part of what is left.
+
+    What is left is handed out in rounds by largest remainder; who has what it asks for leaves, and its
+    surplus is shared by the others. Guarantees are kept even where their sum exceeds the total.
+
+    Args:
+        total: what there is to share.
+        parts: the quotas.
+    """
+    shares = [part.least if part.request > part.least or not part.lends else part.request for part in parts]
+    open_ = [index for index, part in enumerate(parts) if part.request > part.least and part.weight > 0]
+    left = total - sum(shares)
+    while left > 0 and open_:
+        whole = sum(parts[index].weight for index in open_)
+        given = {index: divmod(parts[index].weight * left, whole) for index in open_}
+        units = left - sum(base for base, _ in given.values())
+        first = sorted(open_, key=lambda index: (-given[index][1], parts[index].name))[:units]
+        left = 0
+        for index in open_:
+            shares[index] += given[index][0] + (index in first)
+            surplus = max(shares[index] - parts[index].request, 0)
+            shares[index] -= surplus
+            left += surplus
+        open_ = [index for index in open_ if shares[index] < parts[index].request]
+    return shares
+
+
+@final
+class RuntimeQuotas:
+    """The runtime of each quota of a tree.
+
+    Args:
+        quotas: by name.
+        capacity: resource -> what all nodes have together.
+        scales: whether guarantees that exceed what there is are scaled down (`enableMinQuotaScale`).
+        quirks: whether two things are as only Koordinator's code explains them. A guarantee is scaled when
+            its own quota, or one below it, is asked for, and not when another one is; and a quota without
+            quotas below it that does not lend is taken to ask for nothing until it has had a pod.
+        trees: whether quotas of other trees share what their root says, and nothing else (`MultiQuotaTree`);
+            else all quotas are in one tree.
+
+    Attributes:
+        rescaled: how often a guarantee was scaled otherwise than before, because a quota was asked for: what
+            others may use can be different then, though nobody asks for anything else.
+        changes: how often anything changed that runtimes follow from.
+    """
+
+    def __init__(
+        self,
+        quotas: Mapping[str, ElasticQuota],
+        capacity: Mapping[str, int],
+        *,
+        scales: bool = True,
+        quirks: bool = True,
+        trees: bool = False,
+    ) -> None:
+        self.rescaled = 0
+        self.changes = 0
+        self._scales = scales
+        self._lazily = quirks
+        self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
+        below: dict[tuple[str, str], list[_Quota]] = {}
+        for name, manifest in quotas.items():
+            above = self._quotas.get(manifest.parent)
+            self._quotas[name].above = above
+            key = (manifest.parent, "") if above is not None else ("", manifest.tree if trees else "")
+            below.setdefault(key, []).append(self._quotas[name])
+        self._totals: dict[str, dict[str, int]] = {"": dict(capacity)}
+        for manifest in quotas.values() if trees else ():
+            if manifest.tree and manifest.total is not None:
+                self._totals[manifest.tree] = dict(manifest.total)
+                if not manifest.apart:
+                    _change(self._totals[""], manifest.total, -1)
+        self._levels: list[_Level] = []  # from above
+        parents = {quota.above for quota in self._quotas.values()}
+        for (_, tree), siblings in below.items():
+            above = siblings[0].above
+            named = [quota for quota in quotas.values() if not trees or quota.tree == tree]
+            shared = (
+                above.most if above is not None else {each for quota in named for each in quota.max or ()}
+            )
+            level = _Level(siblings, above, tree, sorted(shared))
+            self._levels.append(level)
+            for quota in siblings:
+                quota.level = level
+        self._levels.sort(key=lambda level: len(level.quotas[0].line))
+        for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from below
+            quota.idle = quirks and quota not in parents
+            if quota.above is not None:
+                _change(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
+        self._shared: set[_Level] = set()  # those whose shares are up to date
+        self._scaled: set[_Quota] = set()  # those whose guarantees are
+        self._settled: bool | None = None  # until it is asked for
+
+    # --- changes ------------------------------------------------------------------------------------------
+
+    def ask(self, name: str, amounts: Mapping[str, int], sign: int = 1) -> None:
+        """A pod of a quota that waits or runs asks for these amounts (1), or is gone (-1).
+
+        Args:
+            name: the quota.
+            amounts: in resources that the quota's `max` names; others are no concern of it.
+            sign: 1 or -1.
+        """
+        quota: _Quota | None = self._quotas[name]
+        assert quota is not None, "every name has a quota"
+        change = {resource: sign * amount for resource, amount in amounts.items() if amount}
+        if change and quota.idle:
+            quota.idle = False
+            self._forget()
+        while change and quota is not None:
+            change = quota.ask(change)
+            quota = quota.above
+            if change:
+                self._forget()
+
+    def take_outside(self, amounts: Mapping[str, int], sign: int = 1) -> None:
+        """What there is to share becomes less (1), or more (-1), by what a pod without a quota holds."""
+        _change(self._totals[""], amounts, -sign)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.changes += 1
+        self._settled = None
+        self._shared.clear()
+        self._scaled.clear()
+
+    # --- questions ----------------------------------------------------------------------------------------
+
+    def request(self, name: str) -> dict[str, int]:
+        """What a quota asks for, before that is cut to its `max`."""
+        quota = self._quotas[name]
+        return {resource: quota.request(resource) for resource in quota.names}
+
+    def runtime(self, name: str) -> dict[str, int]:
+        """What a quota may use now, in the resources that its `max` names.
+
+        With lazy scaling, asking brings the guarantees of the quota and of those above it up to date.
+        """
+        quota = self._quotas[name]
+        for each in reversed(quota.line):
+            level = each.level
+            if self._scales and each not in self._scaled:
+                self._scale(each, level)
+            self._share_out(level)
+        return {resource: amount for resource, amount in quota.share.items() if resource in quota.most}
+
+    @property
+    def settled(self) -> bool:
+        """Whether no answer depends on which quotas were asked for before, or will be: there is enough."""
+        if self._settled is None:
+            self._settled = not (self._scales and self._lazily) or self._is_enough()
+        return self._settled
+
+    def _is_enough(self) -> bool:
+        """Whether no guarantee is scaled, or would be if its quota were asked for."""
+        if any(quota.scaled for quota in self._quotas.values()):
+            return False
+        for level in self._levels:
+            total = self._total(level)
+            if any(total.get(each, least) < least for each, least in level.guaranteed.items()):
+                return False
+            self._share_out(level)
+        return True
+
+    def _total(self, level: _Level) -> Mapping[str, int]:
+        return level.above.share if level.above is not None else self._totals.get(level.tree, {})
+
+    def _share_out(self, level: _Level) -> None:
+        if level not in self._shared:
+            level.share_out(self._total(level))
+            self._shared.add(level)
+
+    def _scale(self, asked: _Quota, level: _Level) -> None:
+        """Scale guarantees to what there is: that of the quota that is asked for, or of its siblings too."""
+        total = self._total(level)
+        quotas = (asked,) if self._lazily else level.quotas
+        changed = [quota.scale(total, level.guaranteed) for quota in quotas]
+        if any(changed):
+            self.rescaled += 1
+            self._forget()
+        self._scaled.add(asked)
+
+
+@final
+class _Quota:
+    """One quota: what it asks for, and what it gets."""
+
+    __slots__ = (
+        "above", "asked", "idle", "least", "lends", "level", "most", "name", "scaled", "share", "weight",
+    )  # fmt: skip
+
+    def __init__(self, manifest: ElasticQuota) -> None:
+        self.name = manifest.name
+        self.least = dict(manifest.min or {})
+        self.most = dict(manifest.max or {})
+        self.weight = self.most if manifest.weight is None else manifest.weight
+        self.lends = manifest.lends
+        self.above: _Quota | None = None
+        self.level: _Level
+        self.idle = False  # whether it has had no pod so far, which counts where `RuntimeQuotas` says so
+        self.asked: dict[str, int] = {}  # by its pods, or by the quotas below it
+        self.scaled: dict[str, int] = {}  # what is left of its guarantee, where that is scaled
+        self.share: dict[str, int] = {}
+
+    @property
+    def line(self) -> list[_Quota]:
+        """Itself, the quota above it, and so on."""
+        found = [self]
+        while found[-1].above is not None:
+            found.append(found[-1].above)
+        return found
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The resources that it asks for."""
+        return list(self.asked if self.lends else {**self.asked, **self.least})
+
+    def request(self, resource: str) -> int:
+        """What it asks for: what is asked below it, but at least its guarantee if it does not lend."""
+        asked = self.asked.get(resource, 0)
+        return asked if self.lends else max(asked, self.least.get(resource, 0))
+
+    def limited(self, resource: str) -> int:
+        """The same, cut to its `max`."""
+        return min(self.request(resource), self.most.get(resource, UNLIMITED))
+
+    def ask(self, change: Mapping[str, int]) -> dict[str, int]:
+        """More or less is asked for; answers what that changes above it."""
+        found = {}
+        for resource, amount in change.items():
+            is_new, before = resource not in self.asked, self.limited(resource)
+            self.asked[resource] = self.asked.get(resource, 0) + amount
+            difference = self.limited(resource) - before
+            if difference or is_new:
+                found[resource] = difference
+        return found
+
+    def scale(self, total: Mapping[str, int], guaranteed: Mapping[str, int]) -> bool:
+        """Scale its guarantee where there is less than is guaranteed; answers whether that changes it.
+
+        The arithmetic is that of IEEE doubles, multiplied first, as in Koordinator.
+        """
+        before = self.scaled
+        self.scaled = {
+            resource: int(float(total[resource]) * float(least) / float(guaranteed[resource]))
+            if total[resource] > 0
+            else 0
+            for resource, least in self.least.items()
+            if least and resource in total and total[resource] < guaranteed[resource]
+        }
+        return self.scaled != before
+
+    def part(self, resource: str) -> Part:
+        """What it has to do with the sharing of a resource."""
+        least = self.scaled.get(resource, self.least.get(resource, 0))
+        request = 0 if self.idle else self.limited(resource)
+        return Part(self.name, request, least, self.weight.get(resource, 0), self.lends)
+
+
+@final
+class _Level:
+    """Quotas that share what the quota above them has.
+
+    Args:
+        quotas: these.
+        above: the quota above them; None for those at the top.
+        tree: of those at the top, the tree they are in.
+        resources: what they share.
+    """
+
+    __slots__ = ("above", "guaranteed", "quotas", "resources", "tree")
+
+    def __init__(
+        self, quotas: Sequence[_Quota], above: _Quota | None, tree: str, resources: Sequence[str]
+    ) -> None:
+        self.quotas = quotas
+        self.above = above
+        self.tree = tree
+        self.resources = resources
+        self.guaranteed: dict[str, int] = {}
+        for quota in quotas:
+            _change(self.guaranteed, quota.least, 1)
+
+    def share_out(self, total: Mapping[str, int]) -> None:
+        """Share what there is."""
+        for quota in self.quotas:
+            quota.share = {}
+        for resource in self.resources:
+            shares = fair_shares(total.get(resource, 0), [quota.part(resource) for quota in self.quotas])
+            for quota, share in zip(self.quotas, shares, strict=True):
+                quota.share[resource] = share
+
+
+def _change(total: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:
+    for resource, amount in amounts.items():
+        total[resource] = total.get(resource, 0) + sign * amount
