@@ -285,6 +285,15 @@ class Cluster:
         return frozen({resource: amount for resource, amount in total.items() if amount < UNLIMITED})
 
     @cached_property
+    def pods_of(self) -> Mapping[str, tuple[Pod, ...]]:
+        """Workload, by namespace and name -> its Pods, in the order of the manifests."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods:
+            if pod.workload:
+                found.setdefault(pod.workload, []).append(pod)
+        return frozen({key: tuple(pods) for key, pods in found.items()})
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of what is modelled of the manifests, as JSON with sorted keys.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.cluster.standing import standing_of
 from harness.cluster.workloads import Workload
 from harness.errors import OptionError
 from harness.forecasting.traits import Traits, limit_of, traits_of
@@ -105,7 +106,8 @@ def now_of(
     found = []
     for job in jobs:
         manifest: Workload | Pod = workloads[job.id] if job.id in workloads else pods[job.id]
-        present = _present(job, traits_of(job, cluster), manifest, time)
+        since = standing_of(cluster, manifest).since
+        present = _present(job, traits_of(job, cluster), manifest, since, time)
         if said is not None and job.id in said:
             user, requested = said[job.id]
             present = present._replace(traits=present.traits._replace(user=user, limit=limit_of(requested)))
@@ -121,22 +123,17 @@ def latest_of(cluster: Cluster) -> int | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _present(job: Job, traits: Traits, manifest: Workload | Pod, now: int | None) -> Present:
+def _present(
+    job: Job, traits: Traits, manifest: Workload | Pod, since: int | None, now: int | None
+) -> Present:
     if isinstance(manifest, Workload):
         leaving = manifest.holds_quota and manifest.is_true("Evicted")
         waits = leaving or not manifest.holds_quota
-        since = None if waits else _admitted(manifest)
         limit = manifest.time_left
         created = manifest.created
     else:
         leaving, waits = False, not manifest.node
-        since, limit, created = manifest.start, None, None
+        limit, created = None, None
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
     return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit)
-
-
-def _admitted(manifest: Workload) -> int | None:
-    """Since when it runs: since its pods were ready, it was admitted, or its quota was reserved."""
-    times = [manifest.conditions[name] for name in ("Admitted", "QuotaReserved") if manifest.is_true(name)]
-    return next((each.since for each in times if each.since), None)
