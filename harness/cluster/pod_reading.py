@@ -73,6 +73,12 @@ def read_pod(fields: Fields) -> Pod:
     )
 
 
+def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A Pod's manifest as that of a Pod which waits for a node."""
+    spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
+    return {**manifest, "spec": spec, "status": {}}
+
+
 def _is_in_topology(annotations: Any) -> bool:
     """Whether Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
     return isinstance(annotations, Mapping) and any(name in annotations for name in TOPOLOGY_ANNOTATIONS)

@@ -51,6 +51,50 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     return Standing(numbered, more, wanted, _since(each, numbered, wanted))
 
 
+def latest_of(cluster: Cluster) -> int | None:
+    """The last thing that Workloads and Pods say happened to them, microseconds since 1970; None for none."""
+    times = [each.created for each in cluster.workloads]
+    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
+    times += [each.began for each in cluster.workloads]
+    times += [each.start for each in cluster.pods]
+    return max((time for time in times if time is not None), default=None)
+
+
+def staying(cluster: Cluster) -> frozenset[str]:
+    """The Pods that stay on their nodes, by namespace and name.
+
+    Their nodes are there and have room for them, where those that started first come first. A Pod of a
+    Workload takes what it requests, or what the Workload says if that is more.
+    """
+    bound = [pod for pod in cluster.pods if pod.node in cluster.nodes and not pod.terminating]
+    bound.sort(key=lambda pod: (pod.start is None, pod.start or 0, pod.key))
+    said = _requests_of_workloads(cluster) if any(pod.workload for pod in bound) else {}
+    free = {pod.node: dict(cluster.nodes[pod.node].allocatable) for pod in bound}
+    found = set()
+    for pod in bound:
+        left, requests = free[pod.node], {**pod.spec.requests, "pods": 1}
+        for resource, amount in said.get(pod.key, {}).items():
+            requests[resource] = max(amount, requests.get(resource, 0))
+        asked = {
+            name: amount for name, amount in requests.items() if amount and (name != "pods" or name in left)
+        }
+        if all(left.get(resource, 0) >= amount for resource, amount in asked.items()):
+            found.add(pod.key)
+            for resource, amount in asked.items():
+                left[resource] -= amount
+    return frozenset(found)
+
+
+def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
+    """What Workloads say of their pods, by Pod."""
+    found: dict[str, Mapping[str, int]] = {}
+    for workload in cluster.workloads:
+        rooms = list(_rooms(workload))
+        for number, pod in standing_of(cluster, workload).pods.items():
+            found[pod.key] = next(room.pod_set.requests for room in rooms if number in room.numbers)
+    return found
+
+
 def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | None:
     if not workload.holds_quota:
         return None

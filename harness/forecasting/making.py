@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.load import load_cluster
+from harness.cluster.standing import latest_of
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
@@ -18,7 +19,7 @@ from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History, history_of
 from harness.forecasting.playing import futures_of
 from harness.forecasting.preparing import world_of
-from harness.forecasting.present import latest_of, now_of
+from harness.forecasting.present import now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.cluster.standing import standing_of
+from harness.cluster.standing import latest_of, standing_of
 from harness.cluster.workloads import Workload
 from harness.errors import OptionError
 from harness.forecasting.traits import Traits, limit_of, traits_of
@@ -113,14 +113,6 @@ def now_of(
             present = present._replace(traits=present.traits._replace(user=user, limit=limit_of(requested)))
         found.append(present)
     return Now(time, found)
-
-
-def latest_of(cluster: Cluster) -> int | None:
-    """The last thing that Workloads and Pods say happened to them, microseconds since 1970; None for none."""
-    times = [each.created for each in cluster.workloads]
-    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
-    times += [each.start for each in cluster.pods]
-    return max((time for time in times if time is not None), default=None)
 
 
 def _present(

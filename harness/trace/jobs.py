@@ -76,6 +76,9 @@ class Jobs:
         if others:
             _check_sums(others, self.frame, source)
             rows = _other_rows(others)
+            if self._running:
+                rows = rows.with_columns(_ran_before(self._running, len(others)))
+                self.extra = (schemas.RAN_BEFORE, *self.extra)
             if schemas.POD_SETS in rows.columns and schemas.POD_SETS not in self.extra:
                 self.extra = (schemas.POD_SETS, *self.extra)
             self.resources = sorted({*self.resources, *resources_of(rows.columns)})
@@ -173,6 +176,12 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
                     f"{format_amount(name, amount)} of {name} and what all others ask for are together more "
                 )
                 raise ClusterError(source, [Fault(where, f"{what}than 64 bits can count")])
+
+
+def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
+    """How long jobs had run that are there before the trace; null for those that arrive during it."""
+    done = [arrival[4] if len(arrival) == 5 else 0 for arrival in running]
+    return pl.Series(schemas.RAN_BEFORE, [*done, *[None] * (rows - len(done))], dtype=pl.Duration("us"))
 
 
 def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
