@@ -56,6 +56,15 @@ class Progress:
         for hold in holds.values() if unit.pod == NEVER else (holds[unit.pod],):
             hold.since = now
 
+    def never_began(self, unit: Unit, now: int) -> None:
+        """An eviction hits what ran before it arrived, if that did, before it went on: it costs as much."""
+        if not unit.done:
+            return
+        unit.kept = self._losses.kept(unit.done, unit.life.interval)
+        lost, unit.done = unit.done - unit.kept, 0
+        if lost:
+            self._recorder.stint(unit.life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost)
+
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
         """A stint is over; an eviction throws away what the loss model says, nothing else does."""
         life, began, since = unit.life, unit.began, unit.since

@@ -23,6 +23,7 @@ from harness.forecasting.present import now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
+from harness.runs.taken_over import not_as_it_was
 from harness.units import LONGEST, parse_duration
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class Asked:
         if self.now is not None and latest is not None and self.now < latest:
             raise OptionError("now: the manifests know of something that happened later")
         now = now_of(cluster, settings.policy, self.now)
+        taken = {each.job.id for each in now.present}
+        by_queues = settings.policy.admits_by_queues(cluster)
+        notes += not_as_it_was([cluster], taken, settings.policy.name, by_queues=by_queues)
         if not now.waiting and self.submit is None:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "

@@ -9,7 +9,7 @@ from harness.errors import Fault, InputError, TraceError
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History
 from harness.forecasting.present import Now
-from harness.forecasting.run_times import Draws, Ended, RunTimes
+from harness.forecasting.run_times import Draws, Ended, RunTimes, ever
 from harness.forecasting.traits import LEVELS, key_of_group
 from harness.runs.questions import foresight
 
@@ -62,7 +62,10 @@ def world_of(
 
 def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     """What the run time of each that is there is drawn from."""
-    found = [run_times.draws(each.traits, each.elapsed, each.limit) for each in now.present]
+    found = [
+        ever(each.elapsed) if each.lasting else run_times.draws(each.traits, each.elapsed, each.limit)
+        for each in now.present
+    ]
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:
         named = ", ".join(unknown[:_NAMED]) + (

@@ -30,6 +30,7 @@ class Present(NamedTuple):
         elapsed: how long it has held what it asks for, microseconds; 0 where it waits.
         waited: how long it has waited, microseconds; None where nobody says since when.
         limit: the longest that it may run, microseconds; None for no limit.
+        lasting: whether it never ends by itself, as the pods of a DaemonSet.
     """
 
     job: Job
@@ -39,6 +40,7 @@ class Present(NamedTuple):
     elapsed: int
     waited: int | None
     limit: int | None
+    lasting: bool = False
 
     @property
     def queue(self) -> str:
@@ -75,8 +77,8 @@ class Now:
 
     @property
     def running(self) -> list[Present]:
-        """Those that hold what they ask for and may keep it."""
-        return [each for each in self.present if not each.waits]
+        """Those that hold what they ask for and may keep it, until they end."""
+        return [each for each in self.present if not (each.waits or each.lasting)]
 
 
 def now_of(
@@ -100,7 +102,7 @@ def now_of(
             hint="name another plugin with -p",
         )
     workloads = {each.key: each for each in cluster.workloads}
-    pods = {f"{each.namespace}/{each.name}": each for each in cluster.pods}
+    pods = {each.key: each for each in cluster.pods}
     jobs = [job for job, *_ in running_jobs(policy, cluster, 0)]
     time = latest_of(cluster) if at is None else at
     found = []
@@ -121,11 +123,11 @@ def _present(
     if isinstance(manifest, Workload):
         leaving = manifest.holds_quota and manifest.is_true("Evicted")
         waits = leaving or not manifest.holds_quota
-        limit = manifest.time_left
+        limit, lasting = manifest.time_left, False
         created = manifest.created
     else:
         leaving, waits = False, not manifest.node
-        limit, created = None, None
+        limit, created, lasting = None, None, manifest.lasting
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
-    return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit)
+    return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit, lasting)
