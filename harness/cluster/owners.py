@@ -23,9 +23,6 @@ WORKLOAD = "kueue.x-k8s.io/workload"
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 
-_LASTING = ("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet")
-"""What keeps pods running for ever, which end by themselves at no time."""
-
 _OWNER_LABELS = (
     ("Job", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"),
     ("Job", "job-name", "controller-uid"),
@@ -34,17 +31,6 @@ _OWNER_LABELS = (
     ("", "ray.io/originated-from-cr-name", ""),
 )
 """Labels of pods that name what they were made for: its kind ("" for any), its name, and its uid."""
-
-_POD_SET_LABELS = (
-    "kueue.x-k8s.io/podset",
-    "kueue.x-k8s.io/role-hash",
-    "jobset.sigs.k8s.io/replicatedjob-name",
-    "training.kubeflow.org/replica-type",
-    "ray.io/group",
-)
-"""Labels of pods with the name of their pod set, or with what Kueue calls the pod set by."""
-
-_INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/pod-group-pod-index")
 
 _HASH = re.compile(r"[0-9a-z]{5}")
 
@@ -70,14 +56,11 @@ def matched(
         manifests: all objects of the dump, also those of kinds that are not read.
     """
     several = tuple(pods)
-    if not workloads and not several:
-        return (), ()
-    objects = _Objects(manifests)
-    found = tuple(objects.belonging(pod) for pod in several)
     if not workloads:
-        return (), found
+        return (), several
+    objects = _Objects(manifests)
     owners = _Owners(objects, workloads)
-    found = tuple(owners.with_workload(pod) for pod in found)
+    found = tuple(owners.with_workload(pod) for pod in several)
     began = owners.began()
     return tuple(
         replace(each, began=began[each.key]) if each.key in began else each for each in workloads
@@ -123,20 +106,6 @@ class _Objects:
                 if uid := str(metadata.get("uid") or ""):
                     self._by_uid[uid] = manifest
                 self._by_name[space, kind, name] = manifest
-
-    def belonging(self, pod: Pod) -> Pod:
-        """A Pod with the pod set that its labels name, its index there, and whether it ever ends."""
-        metadata = _metadata(self.pods.get((pod.namespace, pod.name), {}))
-        said = {**_texts(metadata, "annotations"), **pod.labels}
-        pod_set = next((said[name] for name in _POD_SET_LABELS if said.get(name)), "")
-        if said.get("ray.io/node-type") == "head":
-            pod_set = "head"
-        indexes = (said[name] for name in _INDEX_LABELS if said.get(name, "").isdecimal())
-        lasting = any(owner.kind in _LASTING for owner in _owners(metadata))
-        index = next((int(each) for each in indexes), None)
-        if not (pod_set or lasting) and index is None:
-            return pod
-        return replace(pod, pod_set=pod_set, index=index, lasting=lasting)
 
     def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
         """What an object was made for, directly and in turn, nearest first; then what labels of it say."""

@@ -39,7 +39,7 @@ have any, see `harness.recording.pod_set_texts`."""
 
 RAN_BEFORE = "ran_before"
 """A column of `jobs.parquet` in runs that began with jobs of the manifests: how long each of these had run by
-then; null for those that came later."""
+then; null for those that came later, and for pods without an end, such as those of a DaemonSet."""
 
 LOST_BEFORE = "lost_before"
 """A column of `stints.parquet` in such runs: how much of that an eviction threw away, with the stint."""

@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from harness.arguments import about
+from harness.cluster.pods import Pod
 from harness.cluster.standing import standing_of
 from harness.errors import PluginError, blamed_on
 from harness.policy import Job, Never
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.cluster.pods import Pod
     from harness.cluster.workloads import Workload
     from harness.policy import Arrival, Possible
     from harness.registries import PolicySpec
@@ -53,12 +53,18 @@ def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> l
     found: list[Arrival] = []
     for arrival in arrivals:
         job = arrival[0]
-        since = standing_of(cluster, work[job.id]).since if job.id in work else None
+        each = work.get(job.id)
+        since = None if each is None or _lasts(each) else standing_of(cluster, each).since
         if len(arrival) < 5 and since is not None and since < now:
             startup = arrival[3] if len(arrival) == 4 else None
             arrival = job, arrival[1], arrival[2], startup, now - since
         found.append(arrival)
     return found
+
+
+def _lasts(each: Workload | Pod) -> bool:
+    """Whether it has no end that it could come nearer to, as the pods of a DaemonSet."""
+    return isinstance(each, Pod) and each.lasting
 
 
 def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, final
 import polars as pl
 
 from harness.cluster.elastic import QUOTA_NAME_LABEL
+from harness.cluster.pod_reading import manifest_of
 from harness.errors import ClusterError, Fault
 from harness.policy import ENDLESS, Arrival
 from harness.recording import schemas
@@ -179,9 +180,19 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
 
 
 def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
-    """How long jobs had run that are there before the trace; null for those that arrive during it."""
-    done = [arrival[4] if len(arrival) == 5 else 0 for arrival in running]
+    """How long jobs had run that are there before the trace.
+
+    Null for those that arrive during it, and for pods that have no end, such as those of a DaemonSet.
+    """
+    done = [_done(arrival) for arrival in running]
     return pl.Series(schemas.RAN_BEFORE, [*done, *[None] * (rows - len(done))], dtype=pl.Duration("us"))
+
+
+def _done(arrival: Arrival) -> int | None:
+    if len(arrival) == 5:
+        return arrival[4]
+    pod = manifest_of(arrival[0].pod_sets[0])
+    return None if pod is not None and pod.lasting else 0
 
 
 def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
