@@ -168,7 +168,8 @@ class _Owners:
                 if uid:
                     self._by_uid[uid] = each
             for owner in owners:
-                self._by_owner[each.namespace, owner.kind, owner.name] = each, owner.uid
+                for kind in (owner.kind, ""):
+                    self._by_owner[each.namespace, kind, owner.name] = each, owner.uid
             if not owners and not job:
                 self._of_nobody.setdefault(each.namespace, []).append(each)
 
