@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.errors import Fault, InputError, TraceError
@@ -50,7 +51,7 @@ def world_of(
                 never[place] = reason
     run_times = RunTimes(Ended(())) if known is None else known.run_times
     world = World(
-        cluster,
+        replace(cluster, as_of=now.at),
         settings,
         now,
         _draws(now, run_times, why),

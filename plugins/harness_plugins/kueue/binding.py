@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import final
 
 from harness.errors import ClusterError, Fault
-from harness.frozen import Frozen
 from harness.memo import Memo
 from harness.models.cluster import Cluster, Pod, SchedulerConfiguration
 from harness.models.kube.kinds import Kinds
@@ -24,7 +24,7 @@ from harness.policy import Bind, Decision, Job, Never, PodSet, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
-NONE_RUNS: Mapping[int, Pod] = Frozen({})
+NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
 """That no pod of a job runs already."""
 
 Domain = tuple[tuple[str, str], ...]

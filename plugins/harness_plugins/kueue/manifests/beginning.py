@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, final
 
 from harness import Cluster, Job, PodSet
 from harness.errors import ClusterError, Fault
-from harness.frozen import Frozen
 from harness.models.cluster import Pod, Workload, frozen, standing_of
 from harness.models.kube.running import pod_jobs
 from harness.policy import ENDLESS, Arrival
@@ -194,7 +194,7 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
         tuple(pod_sets),
         frozen(counts),
         frozen(flavors),
-        Frozen(pods),
+        MappingProxyType(pods),
         ready,
         bool(standing.pods),
     )
