@@ -148,7 +148,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
     """A node that is not there, one that is too small, Pods that are missing, and one too many."""
     dump = written(
         tmp_path, *(node(f"n{number}") for number in range(4)), queue(gpus=99),
-        running("lost", 1, "elsewhere"),
+        running("lost", 1, "elsewhere"), pod("astray", "elsewhere", 1, started=9, owners=[]),
         running("large", 8, "n0"), running("second", 4, "n0", hours=8),
         workload("unseen", 1, held=9), job("unseen", 9),
         workload("partly", 1, pods=2, held=9), job("partly", 9), pod("partly", "n1", 1, started=9),
@@ -162,6 +162,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "hold quota, and none of their Pods is in the manifests (d/job-unseen-1a2b3)",
         "hold quota, and not all of their Pods are in the manifests (d/job-partly-1a2b3)",
         "run on nodes that are not in the manifests (d/lost-0)",
+        "run on nodes that are not in the manifests (d/astray): they are left out",
         "run on nodes that have no room for them beside the others (d/second-0)",
         "run, and their Workloads hold no quota (d/stopped): they are taken to be gone",
         "are more than their Workloads ask for (d/many-0): those that run hold room, and no quota",
@@ -171,6 +172,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
     assert where["d/job-large-1a2b3"] == "n0"
     assert where["d/job-partly-1a2b3-0"] == "n1"
     assert where["d/job-second-1a2b3"] != "n0"
+    assert "d/astray" not in run.jobs["job_id"].to_list()
     assert {"d/job-lost-1a2b3", "d/job-unseen-1a2b3", "d/job-partly-1a2b3-1"} <= where.keys()
 
 
