@@ -213,6 +213,16 @@ def test_what_ran_before_is_lost_by_the_loss_model(
     assert said in harness.explain(run, "d/job-low-1a2b3").text()
 
 
+def test_who_has_no_pods_in_the_dump_has_run_all_the_same(tmp_path: Path) -> None:
+    """Since it was admitted; its pods are bound before it is preempted, and have 30 s and 1 s of latency."""
+    low = workload("low", 4, held=9)
+    run = replayed(tmp_path, written(tmp_path, node("n0"), queue(gpus=4, **WITHIN), low), priority=9)
+    told = harness.explain(run, "d/job-low-1a2b3").text()
+    assert "it had run for 9h00m and lost 9h00m of work" in told
+    times = dict(run.micros("jobs").select("job_id", "start_time").collect().rows())
+    assert times["late"] == 31 * SECOND
+
+
 def test_a_run_that_begins_with_nothing_has_neither_metric(tmp_path: Path) -> None:
     """Nor the columns behind them."""
     run = replayed(tmp_path, written(tmp_path, node("n0"), queue()))
@@ -233,7 +243,7 @@ def test_pods_that_ran_before_are_ready_and_those_that_wait_have_waited(tmp_path
     dump = written(
         tmp_path, node("n0"), queue(gpus=99), [WAITS],
         running("old", 4, "n0"), running("new", 2, "n0", hours=0.1),
-        workload("half", 2, pods=2, held=0.1), job("half", 0.1),
+        workload("half", 2, pods=2, held=0.1), job("half", 0.1), pod("own", "n0", 0, started=9, owners=[]),
         pod("half-0", "n0", 2, started=0.1, owners=owner("Job", "half")),
     )  # fmt: skip
     run = replayed(tmp_path, dump)

@@ -316,6 +316,8 @@ class KueuePolicy:
                         self.scheduler.evict(Target(workload, reason), now)
                     self._executions.told_to_go(workload, now)
                     yield Preempt(workload.job, None, reason)
+        if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
+            yield from self._binder.run()
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
         """Why a workload may not keep the quota that it held before; "" if it may."""
@@ -348,7 +350,8 @@ class KueuePolicy:
         """Pods are ready."""
         self._advance(now)
         assert self.pods_ready is not None
-        self.pods_ready.started(self._workloads[job.index], pods)
+        if job.index in self._workloads:  # else it is a Pod that belongs to no Workload
+            self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Pods of a job that was ready are lost, or back; in a replay, nobody's are lost."""
