@@ -194,6 +194,10 @@ class Pod:
         group: the pod group of kube-scheduler's own that it names; None where it names none.
         topology: whether Kueue has found its place in a topology, as its annotations say.
         of_daemon_set: whether an owner reference names a DaemonSet.
+        workload: namespace and name of the Workload that it belongs to, "" for none.
+        pod_set, index: which pod set of its job it is of, and its number there, as its labels say; "" and
+            None where they do not.
+        lasting: whether it never ends by itself, as those of a DaemonSet.
     """
 
     name: str
@@ -214,3 +218,12 @@ class Pod:
     group: GroupReference | None = field(default=None, metadata=NEWER)
     topology: bool = field(default=False, metadata=NEWER)
     of_daemon_set: bool = field(default=False, metadata=NEWER)
+    workload: str = field(default="", metadata=NEWER)
+    pod_set: str = field(default="", metadata=NEWER)
+    index: int | None = field(default=None, metadata=NEWER)
+    lasting: bool = field(default=False, metadata=NEWER)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name."""
+        return f"{self.namespace}/{self.name}"

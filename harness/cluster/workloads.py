@@ -64,6 +64,8 @@ class Workload:
         grace_period: the longest of its pods' times to end, microseconds; None where none says it.
         time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
         gated_by: the text of its admission-gated-by annotation, "" if there is none.
+        began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
+            dump does not have that.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Workload:
     grace_period: int | None = field(default=None, metadata=NEWER)
     time_left: int | None = field(default=None, metadata=NEWER)
     gated_by: str = field(default="", metadata=NEWER)
+    began: int | None = field(default=None, metadata=NEWER)
 
     @property
     def key(self) -> str:

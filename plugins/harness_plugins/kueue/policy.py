@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, final
 
 from harness.models.cluster import Cluster
+from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.kueue.after_cycle import AfterCycle
@@ -117,6 +118,9 @@ class KueuePolicy:
             self._over.add(job.index)
             if not verdict.waits:
                 return
+        if self._binder is not None and is_pod(job):
+            self._binder.stand_alone(job)
+            return
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
@@ -128,6 +132,10 @@ class KueuePolicy:
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
         self._advance(now)
+        if self._binder is not None and job.index not in self._workloads:
+            self._binder.end(job, pods)
+            self._binder.forget(job)
+            return
         workload = self._workloads[job.index]
         if why is Why.ENDED:
             self._end(workload, pods)
@@ -296,17 +304,20 @@ class KueuePolicy:
             parts.append([each for each in present if not each[2]])
         for part in parts:
             for workload, start, _ in part:
-                self._executions.begin(workload, start.flavors, start.counts, now, placed=workload.placed)
                 since = admitted_since(start.manifest)
-                if since is not None:
-                    self._executions.times.admitted(workload, self._beginning.moment(since, now))
+                admitted = None if since is None else self._beginning.time_of(since, now)
+                self._executions.take_over(workload, start, now, admitted)
                 yield Admit(workload.job, start.flavors, start.counts)
+            if self._binder is not None:
+                yield from self._binder.bind_running()
             for workload, _, reason in part:
                 if reason:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
                     self._executions.told_to_go(workload, now)
                     yield Preempt(workload.job, None, reason)
+        if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
+            yield from self._binder.run()
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
         """Why a workload may not keep the quota that it held before; "" if it may."""
@@ -339,7 +350,8 @@ class KueuePolicy:
         """Pods are ready."""
         self._advance(now)
         assert self.pods_ready is not None
-        self.pods_ready.started(self._workloads[job.index], pods)
+        if job.index in self._workloads:  # else it is a Pod that belongs to no Workload
+            self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Pods of a job that was ready are lost, or back; in a replay, nobody's are lost."""
