@@ -22,6 +22,7 @@ from harness.forecasting.present import latest_of, now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
+from harness.runs.questions import assumptions
 from harness.units import LONGEST, parse_duration
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class Asked:
     ) -> tuple[History | None, list[str], str]:
         """The history that is given, else the jobs of the dump that have ended; or why there is none."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
+        notes += assumptions(settings.policy, cluster, settings.options)
         if self.history is None:
             try:
                 trace = ended_jobs(cluster, plugins)

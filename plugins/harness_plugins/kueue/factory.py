@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import ClusterError, Fault, OptionError
 from harness.models.cluster import STRATEGIES, AdmissionFairSharing, Cluster, KueueConfiguration
 from harness.options import did_you_mean
 from harness.policy import Possible, View
-from harness.units import SECOND
+from harness.units import SECOND, format_duration
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
@@ -89,7 +89,7 @@ def _policy(
         cluster,
         latency=options["evictionLatency"],
         binder=binder,
-        pods_ready=pods_ready(_configuration(cluster)),
+        pods_ready=pods_ready(_configuration(cluster), gates),
         impossible=Impossible(cluster, scheduler.cache, gates, binder),
         checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
     )
@@ -101,9 +101,22 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return Impossible(cluster, Cache(cluster), gates, _binder(cluster)).never
 
 
-def pods_ready(configuration: KueueConfiguration) -> PodsReady | None:
+def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """That pods have to be ready in time, where the manifests say of it no more than Kueue's defaults."""
+    waits = _configuration(cluster).pods_ready
+    usual = waits is not None and waits == KueueConfiguration().pods_ready
+    if waits is not None and usual and not _gates(cluster, options).disable_wait_for_pods_ready:
+        yield (
+            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted whose pods "
+            f"are not all ready {format_duration(waits.timeout)} after its admission; "
+            "--set featureGates=DisableWaitForPodsReady=true turns it off"
+        )
+
+
+def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
     """Who knows whose pods are not ready; None where Kueue does not look."""
-    return None if configuration.pods_ready is None else PodsReady(configuration.pods_ready)
+    settings = None if gates.disable_wait_for_pods_ready else configuration.pods_ready
+    return None if settings is None else PodsReady(settings)
 
 
 def _binder(cluster: Cluster) -> Binder | None:
