@@ -139,9 +139,10 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups, for a Workload stands for all pods of a job, and a delay of checks that nobody has."""
+    """PodGroups, as a Workload has all pods of a job; backoffs, and delays of checks that nobody has."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
     yield from ignored_scheduling_groups(cluster)
+    yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
     delay = parse_check_delays(options["admissionCheckDelay"])
     if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):
         yield "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"

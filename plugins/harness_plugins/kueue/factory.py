@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import ClusterError, Fault, OptionError
-from harness.models.cluster import STRATEGIES, AdmissionFairSharing, Cluster, KueueConfiguration
+from harness.models.cluster import (
+    STRATEGIES,
+    AdmissionFairSharing,
+    Cluster,
+    KueueConfiguration,
+    WaitForPodsReady,
+)
 from harness.options import did_you_mean
 from harness.policy import Possible, View
 from harness.units import SECOND, format_duration
@@ -103,20 +109,33 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """That pods have to be ready in time, where the manifests say of it no more than Kueue's defaults."""
-    waits = _configuration(cluster).pods_ready
-    usual = waits is not None and waits == KueueConfiguration().pods_ready
-    if waits is not None and usual and not _gates(cluster, options).disable_wait_for_pods_ready:
+    waits = _waits(_configuration(cluster), _gates(cluster, options))
+    if waits is not None and waits == KueueConfiguration().pods_ready:
         yield (
-            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted whose pods "
-            f"are not all ready {format_duration(waits.timeout)} after its admission; "
+            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted whose "
+            f"pods are not all ready {format_duration(waits.timeout)} after its admission; "
             "--set featureGates=DisableWaitForPodsReady=true turns it off"
+        )
+
+
+def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """That Workloads do not stay away from their queue, where nobody looks at pods."""
+    away = [each.key for each in cluster.workloads if each.requeue_at is not None]
+    if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
+        more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
+        yield (
+            f"Workload {away[0]}{more}: status.requeueState.requeueAt does not count: waitForPodsReady is off"
         )
 
 
 def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
     """Who knows whose pods are not ready; None where Kueue does not look."""
-    settings = None if gates.disable_wait_for_pods_ready else configuration.pods_ready
-    return None if settings is None else PodsReady(settings)
+    waits = _waits(configuration, gates)
+    return None if waits is None else PodsReady(waits)
+
+
+def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
+    return None if gates.disable_wait_for_pods_ready else configuration.pods_ready
 
 
 def _binder(cluster: Cluster) -> Binder | None:
