@@ -153,6 +153,7 @@ def test_a_rejected_pod_of_the_manifests_is_no_job_that_could_finish(
         "jobs.finished": 1,
         "jobs.unfinished": 0,
         "jobs.rejected": 0,
+        "jobs.at_start": 1,
     }
     told = harness.explain(run, "shop/web").text()
     assert "rejected; it is of the manifests, and nobody knows how long it runs" in told

@@ -16,6 +16,7 @@ from harness.cluster.kind import Kind
 from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
 from harness.cluster.kueue import implied_cohorts
 from harness.cluster.model import Cluster, frozen
+from harness.cluster.owners import matched
 from harness.cluster.sources import files_of, text_of
 from harness.errors import ClusterError, Fault
 from harness.frozen import Frozen
@@ -134,6 +135,7 @@ def cluster_of(
         faults = [fault for fault in faults if not isinstance(fault, WebhookFault)]
     if faults:
         raise ClusterError(source, faults)
+    workloads, pods = matched(draft.workloads, draft.pods.values(), manifests)
     return Cluster(
         nodes=frozen(draft.nodes),
         namespaces=frozen(draft.namespaces),
@@ -144,8 +146,8 @@ def cluster_of(
         cluster_queues=frozen(draft.cluster_queues),
         cohorts=frozen(implied_cohorts(draft)),
         local_queues=Frozen(draft.local_queues),
-        workloads=tuple(draft.workloads),
-        pods=tuple(draft.pods.values()),
+        workloads=workloads,
+        pods=pods,
         disruption_budgets=tuple(draft.disruption_budgets.values()),
         pod_groups=Frozen(draft.pod_groups),
         scheduling_groups=Frozen(draft.scheduling_groups),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -236,6 +234,9 @@ class Cluster:
             of a run's identity.
         manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
         scale: how many times as large it is as the manifests say (`harness.cluster.scale`).
+        as_of: what time it is where a replay begins with its Workloads and Pods, microseconds since 1970;
+            None where none does. It follows from these and from the trace, so it is not part of a run's
+            identity.
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
@@ -262,6 +263,7 @@ class Cluster:
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
     scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
     files: tuple[str, ...] = ()
+    as_of: int | None = None
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
@@ -285,6 +287,22 @@ class Cluster:
         return frozen({resource: amount for resource, amount in total.items() if amount < UNLIMITED})
 
     @cached_property
+    def pods_of(self) -> Mapping[str, tuple[Pod, ...]]:
+        """Workload, by namespace and name -> its Pods, in the order of the manifests."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods:
+            if pod.workload:
+                found.setdefault(pod.workload, []).append(pod)
+        return frozen({key: tuple(pods) for key, pods in found.items()})
+
+    @cached_property
+    def staying(self) -> frozenset[str]:
+        """The Pods that stay on their nodes, by namespace and name; see `harness.cluster.standing`."""
+        from harness.cluster.standing import staying
+
+        return staying(self)
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of what is modelled of the manifests, as JSON with sorted keys.
 
@@ -292,15 +310,9 @@ class Cluster:
         such as `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the
         manifests themselves and where they are from do not count.
         """
-        made = {
-            item.name: list(value.items()) if isinstance(value, Mapping) else value
-            for item in fields(self)
-            if item.name not in ("warnings", "assumed", "source", "files", "manifests", "scale")
-            and _counts(item, self)
-            for value in (getattr(self, item.name),)
-        }
-        text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)
-        return hashlib.sha256(text.encode()).hexdigest()
+        from harness.cluster.digest import digest_of
+
+        return digest_of(self)
 
     @cached_property
     def follows_manifests(self) -> bool:
@@ -397,18 +409,3 @@ class Cluster:
             for quotas in group.flavors
             if quotas.flavor not in self.flavors
         )
-
-
-def _plain(value: Any) -> object:
-    """A value of the model as JSON can write it."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Fraction):
-        return str(value)
-    return {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)}
-
-
-def _counts(item: Field[Any], value: Any) -> bool:
-    """Whether a field is part of a digest: a `NEWER` one only where something was said of it."""
-    usual = item.default if item.default_factory is MISSING else item.default_factory()
-    return not item.metadata.keys() & NEWER.keys() or getattr(value, item.name) != usual

@@ -31,6 +31,19 @@ if TYPE_CHECKING:
     from harness.policy import PodSet
 
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
+_LASTING = ("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet")
+_POD_SET_LABELS = (
+    "kueue.x-k8s.io/podset",
+    "kueue.x-k8s.io/role-hash",
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    "training.kubeflow.org/replica-type",
+    "ray.io/group",
+)
+"""Labels of pods with the name of their pod set: Kueue's own, and those that it names pod sets by.
+
+https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
+"""
+_INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/pod-group-pod-index")
 _POLICIES = ("PreemptLowerPriority", "Never")
 
 
@@ -48,6 +61,7 @@ def read_pod(fields: Fields) -> Pod:
     grace = None
     if "terminationGracePeriodSeconds" in spec:
         grace = spec.integer("terminationGracePeriodSeconds", least=0) * SECOND
+    said = {**_texts(metadata.raw("annotations")), **labels}
     preempted = [_says_preempted(condition) for condition in status.items("conditions")]
     start = read_time(status, "startTime")
     nominated = status.string("nominatedNodeName")
@@ -70,7 +84,31 @@ def read_pod(fields: Fields) -> Pod:
         read_scheduler(spec),
         read_group_reference(spec),
         _is_in_topology(metadata.raw("annotations")),
+        pod_set="head" if said.get("ray.io/node-type") == "head" else _first(said, _POD_SET_LABELS),
+        index=int(index) if (index := _first(said, _INDEX_LABELS)).isdecimal() else None,
+        lasting=_is_lasting(metadata.raw("ownerReferences")),
     )
+
+
+def _texts(annotations: Any) -> dict[str, str]:
+    found = annotations if isinstance(annotations, Mapping) else {}
+    return {str(name): value for name, value in found.items() if isinstance(value, str)}
+
+
+def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((said[name] for name in names if said.get(name)), "")
+
+
+def _is_lasting(owners: Any) -> bool:
+    """Whether something keeps a pod running for ever."""
+    several = owners if isinstance(owners, list) else ()
+    return any(isinstance(each, Mapping) and each.get("kind") in _LASTING for each in several)
+
+
+def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A Pod's manifest as that of a Pod which waits for a node."""
+    spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
+    return {**manifest, "spec": spec, "status": {}}
 
 
 def _is_in_topology(annotations: Any) -> bool:

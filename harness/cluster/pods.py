@@ -193,6 +193,10 @@ class Pod:
         scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
         group: the pod group of kube-scheduler's own that it names; None where it names none.
         topology: whether Kueue has found its place in a topology, as its annotations say.
+        workload: namespace and name of the Workload that it belongs to, "" for none.
+        pod_set, index: which pod set of its job it is of, and its number there, as its labels say; "" and
+            None where they do not.
+        lasting: whether it never ends by itself, as those of a DaemonSet.
     """
 
     name: str
@@ -212,3 +216,12 @@ class Pod:
     scheduler: str = field(default="", metadata=NEWER)
     group: GroupReference | None = field(default=None, metadata=NEWER)
     topology: bool = field(default=False, metadata=NEWER)
+    workload: str = field(default="", metadata=NEWER)
+    pod_set: str = field(default="", metadata=NEWER)
+    index: int | None = field(default=None, metadata=NEWER)
+    lasting: bool = field(default=False, metadata=NEWER)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name."""
+        return f"{self.namespace}/{self.name}"

@@ -44,7 +44,7 @@ def check_scheduling(draft: Draft) -> None:
             what = f"there is no PriorityClass {pod.priority_class!r}; give it, or spec.priority"
             draft.pods.fields(key).fault("spec.priorityClassName", what)
         if pod.node and pod.node not in draft.nodes:
-            what = f"runs on node {pod.node}, which no manifest describes, and is left out"
+            what = f"runs on node {pod.node}, which no manifest describes"
             draft.warnings.add("Pod", f"{pod.namespace}/{pod.name}", what)
     for budget in draft.disruption_budgets.values():
         if not budget.selector:

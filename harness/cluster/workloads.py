@@ -66,6 +66,8 @@ class Workload:
         gated_by: the text of its admission-gated-by annotation, "" if there is none.
         time_outs: how often its pods were not ready in time.
         requeue_at: until when it stays away from its queue, microseconds since 1970; None where it does not.
+        began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
+            dump does not have that.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Workload:
     gated_by: str = field(default="", metadata=NEWER)
     time_outs: int = field(default=0, metadata=NEWER)
     requeue_at: int | None = field(default=None, metadata=NEWER)
+    began: int | None = field(default=None, metadata=NEWER)
 
     @property
     def key(self) -> str:

@@ -33,11 +33,13 @@ SHOWN = (
     "starvation",
     "jobs.unfinished",
     "jobs.rejected",
+    "jobs.at_start",
     "fairness.share_deviation",
     "fairness.sharing_violations",
     "disruption.preemptions",
     "disruption.preemptions_per_1000_jobs",
     "disruption.lost",
+    "disruption.lost_before",
 )
 """What a table shows unless others are asked for, in this order; hours only of differing capacities.
 

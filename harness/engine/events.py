@@ -121,11 +121,20 @@ class Recorder(Protocol):
         """
 
     def stint(
-        self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
+        self,
+        job: Job,
+        pods: int,
+        amounts: Amounts | None,
+        start: int,
+        end: int,
+        state: int,
+        lost: int,
+        lost_before: int = 0,
     ) -> None:
         """Pods held their resources from `start` to `end` in one state of `STINTS`.
 
-        `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod.
+        `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod, and
+        `lost_before` how much of what was done before the job arrived; then a stint may have no length.
         """
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:

@@ -213,7 +213,10 @@ class Lifecycle:
     # --- end ----------------------------------------------------------------------------------------------
 
     def _stop(self, unit: Unit) -> None:
-        """A unit is interrupted: it neither ends nor is ready when it would have been."""
+        """A unit is interrupted, if it progresses: it neither ends nor is ready when it would have been."""
+        if unit.due == NEVER:
+            self._progress.never_began(unit, self.now)
+            return
         self._progress.stop(unit, self.now, evicted=True)
         if unit.end is not None:
             self._ends.call_off(unit.end)
@@ -269,8 +272,7 @@ class Lifecycle:
     def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any]) -> None:
         """Evict one pod; the other pods of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
-        if unit.due != NEVER:
-            self._stop(unit)
+        self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
         unit.bound -= 1
         hold.terminating = True
@@ -293,9 +295,10 @@ class Lifecycle:
     def evict_whole(self, life: Life, action: int, note: Mapping[str, Any]) -> None:
         """Evict a job that was admitted as a whole; pods that hold nothing yet stop waiting."""
         now, job, holds = self.now, life.job, life.holding
+        if life.done and life.unit is None and not life.units:
+            life.unit = Unit(life, life.wanted, life.amounts)
         for unit in life.all_units():
-            if unit.due != NEVER:
-                self._stop(unit)
+            self._stop(unit)
             unit.bound = 0
             unit.began = now
         for pod, hold in sorted(life.holds.items()):

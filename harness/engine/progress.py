@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.engine.events import NEVER, PROGRESS, RESTORING, STARTING, Recorder
 from harness.engine.life import Hold, Life, Unit
 from harness.engine.losses import Losses
+from harness.policy import ENDLESS
 
 
 class Progress:
@@ -26,12 +27,14 @@ class Progress:
     def start(self, unit: Unit, now: int) -> None:
         """All pods of a unit hold their resources: it progresses once they are ready.
 
-        A checkpoint is restored from then on. What ran before it arrived is ready, and goes on.
+        A checkpoint is restored from then on. What ran before it arrived is ready, and goes on; what had
+        run for as long as it takes ends now.
         """
         life = unit.life
         unit.began = ready = now
         if unit.done:
             unit.ready = now
+            unit.done = min(unit.done, life.work)
         elif life.startup is not None:
             ready = unit.ready = now + life.startup[min(unit.starts, len(life.startup) - 1)]
             unit.starts += 1
@@ -40,6 +43,8 @@ class Progress:
         recorded = life.job.recorded
         # Runs before the last one are evicted when they ended; when that ends the record says, not the work.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
+        if life.work >= ENDLESS and not recorded:
+            unit.due = ENDLESS  # whatever had been done of it before it arrived
         if life.started == NEVER and life.startup is None:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
@@ -51,6 +56,15 @@ class Progress:
         for hold in holds.values() if unit.pod == NEVER else (holds[unit.pod],):
             hold.since = now
 
+    def never_began(self, unit: Unit, now: int) -> None:
+        """An eviction hits what ran before it arrived, if that did, before it went on: it costs as much."""
+        if not unit.done:
+            return
+        unit.kept = self._losses.kept(unit.done, unit.life.interval)
+        lost, unit.done = unit.done - unit.kept, 0
+        if lost:
+            self._recorder.stint(unit.life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost)
+
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
         """A stint is over; an eviction throws away what the loss model says, nothing else does."""
         life, began, since = unit.life, unit.began, unit.since
@@ -59,7 +73,7 @@ class Progress:
         if since > began and now > began:
             self.idle(life, unit.pods, unit, began, min(since, now), RESTORING)
         if now > since:
-            lost = 0
+            lost = earlier = 0
             first = since if since > began else began  # noqa: FURB136 `max` takes 2 % of a short event
             if evicted:
                 progress = unit.kept + now - since
@@ -67,8 +81,11 @@ class Progress:
                 self.kept += max(0, unit.kept - before)
                 # What was done before the job arrived is lost too, but no stint of this replay made it.
                 lost = min(progress - unit.kept, now - first)
+                earlier = progress - unit.kept - lost if since < began else 0
                 life.lost += lost * unit.pods
-            if now > began:
+            if earlier:
+                self._recorder.stint(life.job, unit.pods, unit.amounts, first, now, PROGRESS, lost, earlier)
+            elif now > began:
                 self._recorder.stint(life.job, unit.pods, unit.amounts, first, now, PROGRESS, lost)
 
     def _started_up(self, unit: Unit, now: int) -> int:

@@ -12,6 +12,7 @@ import polars as pl
 
 from harness.explanation.standing import Standing, standings, waits
 from harness.explanation.vocabulary import Figures, Units, read
+from harness.recording.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.runs.folder import reading
 from harness.runs.run import Run
 
@@ -212,7 +213,8 @@ class Histories:
     def _life(
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
     ) -> History:
-        events = self._with_holders(self._events(rows, progress))
+        before = self.row(name).get(RAN_BEFORE) or 0
+        events = self._with_holders(self._events(rows, progress, before))
         stretches = tuple(_stretches(events))
         behind = None
         first = stretches[0]
@@ -228,8 +230,18 @@ class Histories:
         return self._with_holders(self._events(rows, None))
 
     def _events(
-        self, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]] | None
+        self,
+        rows: list[dict[str, Any]],
+        progress: Mapping[int, list[dict[str, Any]]] | None,
+        before: int = 0,
     ) -> list[Event]:
+        """Decisions about one job as events.
+
+        Args:
+            rows: the decisions.
+            progress: when it ended -> the spans in which the job progressed; None for not looked up.
+            before: how long it had run when the replay began, which the first eviction ends.
+        """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in rows:
             other = row["queue"] if row["action"] == PREEMPTS else row["by"]
@@ -242,10 +254,13 @@ class Histories:
             for row in group:
                 if row["node"] is not None:
                     nodes[row["node"]] = nodes.get(row["node"], 0) + row["pods"]
-            spans = None
+            spans, ran = None, None
             if what in _EVICTIONS and time not in told and progress is not None:
                 told.add(time)
                 spans = progress.get(time, [])
+                ran = before + max((span["end"] - span["start"] for span in spans), default=0)
+                before = 0
+            lost = [(span, span["lost"] + span.get(LOST_BEFORE, 0)) for span in spans or ()]
             events.append(
                 Event(
                     time,
@@ -257,12 +272,10 @@ class Histories:
                     dict(sorted(nodes.items())),
                     first["flavors"] or "",
                     what == "admit" and not self._on_nodes and first.get("holding") == 0,
-                    None
-                    if spans is None
-                    else max((span["end"] - span["start"] for span in spans), default=0),
-                    sum(span["lost"] * span["pods"] for span in spans or ()),
-                    sum(span["pods"] for span in spans or () if span["lost"]),
-                    _lost_amounts(spans or ()),
+                    ran,
+                    sum(gone * span["pods"] for span, gone in lost),
+                    sum(span["pods"] for span, gone in lost if gone),
+                    _lost_amounts(lost),
                 )
             )
         return events
@@ -353,13 +366,14 @@ def _short(event: Event) -> list[str]:
     return [*(figures.short or figures.most_free or figures.request)]
 
 
-def _lost_amounts(spans: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
+    """Resource -> amount x microseconds that spans lost, each with the time."""
     lost: dict[str, int] = {}
-    for span in spans:
+    for span, time in spans:
         for column, amount in span.items():
-            if column.startswith("request.") and amount and span["lost"]:
+            if column.startswith("request.") and amount and time:
                 resource = column.removeprefix("request.")
-                lost[resource] = lost.get(resource, 0) + amount * span["lost"]
+                lost[resource] = lost.get(resource, 0) + amount * time
     return lost
 
 

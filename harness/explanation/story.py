@@ -12,6 +12,7 @@ from harness.explanation.clock import Clock
 from harness.explanation.history import PREEMPTS, Event, History, Stretch
 from harness.explanation.sentences import Sentences, pods, summed
 from harness.explanation.vocabulary import Units
+from harness.recording.schemas import RAN_BEFORE
 from harness.text import printable, times
 from harness.units import format_duration
 
@@ -103,13 +104,18 @@ class Story:
             yield f"  {state}; it is of the manifests, and nobody knows how long it runs"
         else:
             yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
-        parts = [f"waited {format_duration(history.waited)} in all"]
+        ran_before = job.get(RAN_BEFORE)
+        parts = [f"had run for {format_duration(ran_before)} when the replay began"] if ran_before else []
+        parts.append(f"waited {format_duration(history.waited)} in all")
         if job["preemptions"]:
             preempted = job["preemptions"] - history.evictions
             told = [f"preempted {times(preempted)}"] if preempted else []
             told += [f"evicted {times(history.evictions)}"] if history.evictions else []
-            lost = f"{format_duration(job['progress_lost'])} of work"
-            lost += summed(job["pods"]) if job["progress_lost"] else ""
+            thrown_away = job["progress_lost"]
+            if ran_before:  # what of that was lost no column of jobs has
+                thrown_away = sum(stretch.lost for stretch in history.stretches)
+            lost = f"{format_duration(thrown_away)} of work"
+            lost += summed(job["pods"]) if thrown_away else ""
             parts.append(f"was {' and '.join(told)} and lost {lost}")
         if job["held_idle"]:
             idle = f"{format_duration(job['held_idle'])}{summed(job['pods'])}"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from harness.forecasting.futures import Future, World
 from harness.forecasting.present import Present
 from harness.forecasting.quantiles import quantile
+from harness.forecasting.run_times import EVER
 from harness.policy import Never
 from harness.units import SECOND, date_text
 
@@ -192,7 +193,8 @@ class Forecast:
     @property
     def drawn_from(self) -> dict[str, int]:
         """What run times are drawn from, and of how many of those that are there."""
-        return dict(Counter(draws.source for draws in self.world.draws).most_common())
+        sources = Counter(draws.source for draws in self.world.draws if draws.source != EVER)
+        return dict(sources.most_common())
 
     def time(self, since: float) -> str | None:
         """A time from now as a date in UTC; None where nobody knows what time it is."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.load import load_cluster
+from harness.cluster.standing import latest_of
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
@@ -18,11 +19,12 @@ from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History, history_of
 from harness.forecasting.playing import futures_of
 from harness.forecasting.preparing import world_of
-from harness.forecasting.present import latest_of, now_of
+from harness.forecasting.present import now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.questions import assumptions
+from harness.runs.taken_over import not_as_it_was
 from harness.units import LONGEST, parse_duration
 
 if TYPE_CHECKING:
@@ -68,6 +70,9 @@ class Asked:
         if self.now is not None and latest is not None and self.now < latest:
             raise OptionError("now: the manifests know of something that happened later")
         now = now_of(cluster, settings.policy, self.now)
+        taken = {each.job.id for each in now.present}
+        by_queues = settings.policy.admits_by_queues(cluster)
+        notes += not_as_it_was([cluster], taken, settings.policy.name, by_queues=by_queues)
         if not now.waiting and self.submit is None:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.errors import Fault, InputError, TraceError
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History
 from harness.forecasting.present import Now
-from harness.forecasting.run_times import Draws, Ended, RunTimes
+from harness.forecasting.run_times import Draws, Ended, RunTimes, ever
 from harness.forecasting.traits import LEVELS, key_of_group
 from harness.runs.questions import foresight
 
@@ -50,7 +51,7 @@ def world_of(
                 never[place] = reason
     run_times = RunTimes(Ended(())) if known is None else known.run_times
     world = World(
-        cluster,
+        replace(cluster, as_of=now.at),
         settings,
         now,
         _draws(now, run_times, why),
@@ -62,7 +63,10 @@ def world_of(
 
 def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     """What the run time of each that is there is drawn from."""
-    found = [run_times.draws(each.traits, each.elapsed, each.limit) for each in now.present]
+    found = [
+        ever(each.elapsed) if each.lasting else run_times.draws(each.traits, each.elapsed, each.limit)
+        for each in now.present
+    ]
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:
         named = ", ".join(unknown[:_NAMED]) + (

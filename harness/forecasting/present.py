@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.cluster.standing import latest_of, standing_of
 from harness.cluster.workloads import Workload
 from harness.errors import OptionError
 from harness.forecasting.traits import Traits, limit_of, traits_of
@@ -29,6 +30,7 @@ class Present(NamedTuple):
         elapsed: how long it has held what it asks for, microseconds; 0 where it waits.
         waited: how long it has waited, microseconds; None where nobody says since when.
         limit: the longest that it may run, microseconds; None for no limit.
+        lasting: whether it never ends by itself, as the pods of a DaemonSet.
     """
 
     job: Job
@@ -38,6 +40,7 @@ class Present(NamedTuple):
     elapsed: int
     waited: int | None
     limit: int | None
+    lasting: bool = False
 
     @property
     def queue(self) -> str:
@@ -74,8 +77,8 @@ class Now:
 
     @property
     def running(self) -> list[Present]:
-        """Those that hold what they ask for and may keep it."""
-        return [each for each in self.present if not each.waits]
+        """Those that hold what they ask for and may keep it, until they end."""
+        return [each for each in self.present if not (each.waits or each.lasting)]
 
 
 def now_of(
@@ -99,13 +102,14 @@ def now_of(
             hint="name another plugin with -p",
         )
     workloads = {each.key: each for each in cluster.workloads}
-    pods = {f"{each.namespace}/{each.name}": each for each in cluster.pods}
+    pods = {each.key: each for each in cluster.pods}
     jobs = [job for job, *_ in running_jobs(policy, cluster, 0)]
     time = latest_of(cluster) if at is None else at
     found = []
     for job in jobs:
         manifest: Workload | Pod = workloads[job.id] if job.id in workloads else pods[job.id]
-        present = _present(job, traits_of(job, cluster), manifest, time)
+        since = standing_of(cluster, manifest).since
+        present = _present(job, traits_of(job, cluster), manifest, since, time)
         if said is not None and job.id in said:
             user, requested = said[job.id]
             present = present._replace(traits=present.traits._replace(user=user, limit=limit_of(requested)))
@@ -113,30 +117,17 @@ def now_of(
     return Now(time, found)
 
 
-def latest_of(cluster: Cluster) -> int | None:
-    """The last thing that Workloads and Pods say happened to them, microseconds since 1970; None for none."""
-    times = [each.created for each in cluster.workloads]
-    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
-    times += [each.start for each in cluster.pods]
-    return max((time for time in times if time is not None), default=None)
-
-
-def _present(job: Job, traits: Traits, manifest: Workload | Pod, now: int | None) -> Present:
+def _present(
+    job: Job, traits: Traits, manifest: Workload | Pod, since: int | None, now: int | None
+) -> Present:
     if isinstance(manifest, Workload):
         leaving = manifest.holds_quota and manifest.is_true("Evicted")
         waits = leaving or not manifest.holds_quota
-        since = None if waits else _admitted(manifest)
-        limit = manifest.time_left
+        limit, lasting = manifest.time_left, False
         created = manifest.created
     else:
         leaving, waits = False, not manifest.node
-        since, limit, created = manifest.start, None, None
+        limit, created, lasting = None, None, manifest.lasting
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
-    return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit)
-
-
-def _admitted(manifest: Workload) -> int | None:
-    """Since when it runs: since its pods were ready, it was admitted, or its quota was reserved."""
-    times = [manifest.conditions[name] for name in ("Admitted", "QuotaReserved") if manifest.is_true(name)]
-    return next((each.since for each in times if each.since), None)
+    return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit, lasting)

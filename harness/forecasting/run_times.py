@@ -15,6 +15,7 @@ from itertools import accumulate, islice
 from typing import NamedTuple, final
 
 from harness.forecasting.traits import LEVELS, Traits, key_of_group
+from harness.policy import ENDLESS
 
 LEAST = 20
 """So many jobs of a group must have run longer for a job to be drawn among them."""
@@ -31,6 +32,9 @@ STEPS = 16
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
 """What a run time is drawn from where groups are too small, and where no job of the history ran so long."""
+
+EVER = "nothing, for they never end by themselves"
+"""Of pods that something keeps running for ever, such as a DaemonSet."""
 
 _LONGEST_TAIL = 64
 
@@ -112,6 +116,11 @@ class Draws(NamedTuple):
         below = self.likely[step - 1] if step else 0.0
         width = self.likely[step] - below
         return (step + ((part - below) / width if width else 0.5)) / STEPS
+
+
+def ever(elapsed: int) -> Draws:
+    """The run time of what has run for so long, and never ends by itself."""
+    return Draws(EVER, (), elapsed, (), ENDLESS)
 
 
 def _size(count: int) -> int:

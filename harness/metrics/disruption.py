@@ -18,6 +18,7 @@ from harness.metrics.preemptions import preempted_pods, preemptions, restarts, w
 from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
 from harness.metrics.utilization import resource_time
 from harness.metrics.waiting import job_times
+from harness.recording.schemas import LOST_BEFORE
 from harness.runs.run import Run
 from harness.units import SECOND
 
@@ -73,23 +74,36 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
     for kind in (QUEUE, QUOTA):
         yield from _lost_by(kind, run, stints)
     yield from _lost_for(run, stints, pods)
+    if LOST_BEFORE in run.micros("stints").collect_schema():
+        yield from _lost_before(run, _thrown_away(run, window, LOST_BEFORE))
 
 
-def _thrown_away(run: Run, window: Window) -> pl.DataFrame:
+def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
+    """Work of before the replay that was thrown away in it, which no integral over the replay holds."""
+    for resource in run.resources:
+        amount = int(stints[f"request.{resource}"].sum())
+        yield resource_hours("disruption.lost_before", amount, resource)
+    for kind in (QUEUE, QUOTA):
+        yield from _lost_by(kind, run, stints, "disruption.lost_before")
+
+
+def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
     """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
     amounts = [f"request.{each}" for each in run.resources]
     found = [
-        batch.filter((pl.col("lost") > 0) & (pl.col("end") <= window.end)).select(
-            "job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col("lost")
+        batch.filter((pl.col(which) > 0) & (pl.col("end") <= window.end)).select(
+            "job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col(which)
         )
-        for batch in run.batches("stints", ("job", "start", "end", "lost", *amounts))
+        for batch in run.batches("stints", ("job", "start", "end", which, *amounts))
     ]
     stints = pl.concat(found)
     of_jobs = names_of_jobs(run).select(pl.col(QUEUE, QUOTA).gather(pl.lit(stints["job"])))
     return stints.with_columns(of_jobs.get_columns())
 
 
-def _lost_by(kind: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
+def _lost_by(
+    kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
+) -> Iterator[Measurement]:
     """What was lost, for each scope of a kind, which is a column."""
     if lost.is_empty():
         return
@@ -97,7 +111,7 @@ def _lost_by(kind: str, run: Run, lost: pl.DataFrame) -> Iterator[Measurement]:
     sums = lost.drop_nulls(kind).group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
     for name, *each in sums.iter_rows():
         for resource, amount in zip(run.resources, each, strict=True):
-            yield resource_hours("disruption.lost", int(amount), resource, Scope(kind, name).text)
+            yield resource_hours(metric, int(amount), resource, Scope(kind, name).text)
 
 
 def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:

@@ -23,6 +23,7 @@ from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
 from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope
 from harness.metrics.survival import estimate
+from harness.recording.schemas import RAN_BEFORE
 from harness.runs.run import Run
 from harness.units import HOUR, SECOND
 
@@ -390,4 +391,7 @@ def _counts(run: Run, window: Window) -> Iterator[Measurement]:
     yield Measurement("jobs.finished", finished, "count", "higher")
     yield Measurement("jobs.unfinished", len(job) - finished - refused, "count", "lower")
     yield Measurement("jobs.rejected", refused, "count", "lower")
+    if RAN_BEFORE in run.micros("jobs").collect_schema():
+        there = run.columns("jobs", RAN_BEFORE)[RAN_BEFORE]
+        yield Measurement("jobs.at_start", len(there) - there.null_count(), "count", "")
     yield Measurement("throughput", finished / hours if hours else None, "jobs/h", "higher")

@@ -48,6 +48,7 @@ from harness.cluster.pods import Pod, PodSpec
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.scheduling_groups import GroupReference, SchedulingGroup
 from harness.cluster.selectors import Requirement, Taint, Toleration
+from harness.cluster.standing import standing_of
 from harness.cluster.topology import Topology, TopologyRequest
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.workloads import PRIORITY_BOOST, Workload
@@ -105,5 +106,6 @@ __all__ = [
     "membership_of",
     "saturating_amounts",
     "semantics_of",
+    "standing_of",
     "taint_text",
 ]

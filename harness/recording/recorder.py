@@ -37,13 +37,14 @@ _AT_ONCE = 1 << 12  # rows that are packed into columns together, a part of a ch
 class _Stints:
     """Stints that are not written yet, in columns."""
 
-    __slots__ = ("amounts", "end", "job", "lost", "pods", "recent", "rows", "start", "state")
+    __slots__ = ("amounts", "earlier", "end", "job", "lost", "pods", "recent", "rows", "start", "state")
 
     def __init__(self) -> None:
         self.job, self.pods = array("i"), array("i")
         self.start, self.end, self.lost = array("q"), array("q"), array("q")
         self.state = array("b")
         self.amounts: dict[int, Amounts] = {}
+        self.earlier: dict[int, int] = {}
         self.rows = 0
         self.recent: list[tuple[int, ...]] = []  # not in the columns yet
 
@@ -110,7 +111,9 @@ class ParquetRecorder:
         names, self._tenant_codes = coded(tenants)
         written = partial(TableWriter, kind=kind, files=files)
         self._decisions_file = written(folder / "decisions.parquet", schemas.DECISIONS)
-        self._stints_file = written(folder / "stints.parquet", schemas.stints(jobs.resources))
+        self._earlier = schemas.RAN_BEFORE in jobs.extra
+        stints = schemas.stints(jobs.resources, before=self._earlier)
+        self._stints_file = written(folder / "stints.parquet", stints)
         timeline = written(folder / "timeline.parquet", schemas.TIMELINE)
         self._timeline = Timeline(timeline, names, jobs.resources, capacity, on_nodes=on_nodes)
         self._behind: dict[str, list[int]] = {}
@@ -142,12 +145,22 @@ class ParquetRecorder:
             self._pack()
 
     def stint(
-        self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
+        self,
+        job: Job,
+        pods: int,
+        amounts: Amounts | None,
+        start: int,
+        end: int,
+        state: int,
+        lost: int,
+        lost_before: int = 0,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         kept = self._stints
         if amounts is not None:
             kept.amounts[kept.rows + len(kept.recent)] = amounts
+        if lost_before:
+            kept.earlier[kept.rows + len(kept.recent)] = lost_before
         kept.recent.append((job.index, pods, start, end, state, lost))
         if len(kept.recent) == _AT_ONCE and kept.pack() == _CHUNK:
             self._flush_stints()
@@ -252,6 +265,8 @@ class ParquetRecorder:
             queue=pl.lit(self._queues).gather(job),
             state=pl.lit(pl.Series(STINTS, dtype=pl.String)).gather(as_series(kept.state)),
         )
+        earlier = np.zeros(kept.rows if self._earlier else 0, np.int64)
+        earlier[list(kept.earlier)] = list(kept.earlier.values())
         self._stints_file.write(
             {
                 "job": job,
@@ -259,6 +274,7 @@ class ParquetRecorder:
                 "start": as_series(kept.start),
                 "end": as_series(kept.end),
                 "lost": as_series(kept.lost),
+                **({schemas.LOST_BEFORE: as_series(earlier)} if self._earlier else {}),
                 **texts.to_dict(),
                 **{f"request.{resource}": as_series(amounts) for resource, amounts in held.items()},
             }

@@ -37,6 +37,14 @@ POD_SETS = "pod_sets"
 have any, see `harness.recording.pod_set_texts`."""
 
 
+RAN_BEFORE = "ran_before"
+"""A column of `jobs.parquet` in runs that began with jobs of the manifests: how long each of these had run by
+then; null for those that came later, and for pods without an end, such as those of a DaemonSet."""
+
+LOST_BEFORE = "lost_before"
+"""A column of `stints.parquet` in such runs: how much of that an eviction threw away, with the stint."""
+
+
 def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
     """`jobs.parquet`: one row a job, in order of arrival; `extra` are further columns, as of the trace."""
     return {
@@ -83,8 +91,13 @@ DECISIONS: dict[str, pl.DataType] = {
 """`decisions.parquet`: one row a decision, in the order in which they took effect."""
 
 
-def stints(resources: Iterable[str]) -> dict[str, pl.DataType]:
-    """`stints.parquet`: spans in which pods of a job held resources in one state."""
+def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
+    """`stints.parquet`: spans in which pods of a job held resources in one state.
+
+    Args:
+        resources: what jobs ask for.
+        before: whether jobs were there before the replay began.
+    """
     return {
         "job": ROW(),
         "job_id": STRING(),
@@ -94,6 +107,7 @@ def stints(resources: Iterable[str]) -> dict[str, pl.DataType]:
         "end": TIME(),
         "state": STRING(),
         "lost": pl.Duration("us"),
+        **({LOST_BEFORE: pl.Duration("us")} if before else {}),
         **requests(resources),
     }
 

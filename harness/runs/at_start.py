@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster, frozen
+from harness.cluster.pod_reading import unbound
 from harness.cluster.pods import Pod
+from harness.cluster.standing import latest_of
 from harness.cluster.workloads import Workload, read_time
 from harness.policy import Arrival
 from harness.units import date_text
@@ -90,7 +92,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
     def place(each: Workload | Pod) -> str:
         came = objects.came(each)
-        if _name(each) in jobs:
+        if each.key in jobs or (isinstance(each, Pod) and each.workload in jobs):
             return _KNOWN
         if isinstance(each, Pod) and each.terminating:
             return _GOING
@@ -107,9 +109,12 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
     later = [each for each in objects.several if places[id(each)] == _LATER]
     return AtStart(
         world,
-        objects.cluster_of([_as_of(each, as_of) for each in start]),
+        replace(
+            objects.cluster_of([_as_of(each, as_of) for each in start]),
+            as_of=None if not start else latest_of(cluster) if as_of is None else as_of,
+        ),
         objects.cluster_of([_waiting(each) for each in later]) if later else None,
-        frozen({_name(each): objects.came(each) or 0 for each in later}),
+        frozen({each.key: objects.came(each) or 0 for each in later}),
         _begins(world, choice, objects, start, later, first if dated else None, history=history),
         tuple(_left_out(world, objects, places)),
     )
@@ -151,7 +156,7 @@ class _Objects:
         """When it was created, microseconds since 1970; of a Pod that does not say, when it started."""
         if isinstance(each, Workload):
             return each.created
-        manifest = self._cluster.manifests[self._manifests[_name(each)]]
+        manifest = self._cluster.manifests[self._manifests[each.key]]
         created = read_time(Fields(manifest["metadata"], "", []), "creationTimestamp")
         return each.start if created is None else created
 
@@ -162,10 +167,9 @@ class _Objects:
         pods = [each for each in work if isinstance(each, Pod)]
         manifests = list(self._cluster.manifests)
         for pod in pods:
-            number = self._manifests[_name(pod)]
+            number = self._manifests[pod.key]
             if not pod.node:
-                spec = {key: value for key, value in manifests[number]["spec"].items() if key != "nodeName"}
-                manifests[number] = {**manifests[number], "spec": spec, "status": {}}
+                manifests[number] = unbound(manifests[number])
         workloads = tuple(each for each in work if isinstance(each, Workload))
         return replace(self._cluster, workloads=workloads, pods=tuple(pods), manifests=tuple(manifests))
 
@@ -177,21 +181,19 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
     if isinstance(each, Pod):
         return _waiting(each) if each.start is not None and each.start > time else each
     conditions = {name: found for name, found in each.conditions.items() if found.since <= time}
-    if len(conditions) == len(each.conditions):
+    if len(conditions) == len(each.conditions) and (each.began is None or each.began <= time):
         return each
     held = "QuotaReserved" in conditions
-    return replace(each, conditions=frozen(conditions), admission=each.admission if held else None)
+    began = each.began if each.began is not None and each.began <= time else None
+    admission = each.admission if held else None
+    return replace(each, conditions=frozen(conditions), admission=admission, began=began)
 
 
 def _waiting(each: Workload | Pod) -> Workload | Pod:
     """An object as it was when it was created."""
     if isinstance(each, Pod):
         return replace(each, node="", nominated_node="", start=None)
-    return replace(each, admission=None, conditions=frozen(), reclaimable=frozen())
-
-
-def _name(each: Workload | Pod) -> str:
-    return f"{each.namespace}/{each.name}"
+    return replace(each, admission=None, conditions=frozen(), reclaimable=frozen(), began=None)
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from harness.recording import schemas
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.runs.lasting import Lasting
 from harness.runs.questions import assumptions, ignored_fields, running_jobs
+from harness.runs.taken_over import not_as_it_was
 from harness.text import printable
 from harness.trace.schema import STARTUP
 from harness.units import format_duration
@@ -230,29 +231,10 @@ class Plan:
 
     def _left_out(self) -> Iterator[str]:
         """What is there already according to the manifests, and the policy does not begin with."""
-        name, cluster, later = self.policy.name, self.cluster, self.at_start.later
-        several = [each for each in (cluster, later) if each is not None]
+        several = [each for each in (self.cluster, self.at_start.later) if each is not None]
         taken = {job.id for each in several for job, *_ in running_jobs(self.policy, each, 0)}
-        pods = sum(
-            pod.node in cluster.nodes and not pod.terminating and f"{pod.namespace}/{pod.name}" not in taken
-            for pod in cluster.pods
-        )
-        if pods:
-            yield (
-                f"{pods:,} pods of the manifests run already; {name} does not take them over, "
-                "so their nodes are taken to be free"
-            )
-        waiting = (pod for each in several for pod in each.pods if not pod.node and not pod.terminating)
-        alone = sum(f"{pod.namespace}/{pod.name}" not in taken for pod in waiting)
-        if alone:
-            yield f"{alone:,} pods of the manifests wait for a node; {name} does not take them over"
-        expected = (each for one in several for each in one.workloads if each.active and not each.finished)
-        workloads = sum(each.key not in taken for each in expected)
-        if workloads:
-            yield (
-                f"{workloads:,} Workloads of the manifests hold quota or wait for it; {name} does not take "
-                "them over, so their quota is taken to be free"
-            )
+        by_queues = self.policy.admits_by_queues(self.cluster)
+        yield from not_as_it_was(several, taken, self.policy.name, by_queues=by_queues)
 
     @cached_property
     def run_name(self) -> str:

@@ -11,11 +11,14 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from harness.arguments import about
+from harness.cluster.pods import Pod
+from harness.cluster.standing import standing_of
 from harness.errors import PluginError, blamed_on
 from harness.policy import Job, Never
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
+    from harness.cluster.workloads import Workload
     from harness.policy import Arrival, Possible
     from harness.registries import PolicySpec
 
@@ -27,6 +30,9 @@ _REASON = "of a job a Never(where, why) of two texts, or None"
 def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
     """The jobs that run already according to the manifests; none where the policy takes over none.
 
+    Each has done of its run what it has run for by the time of `Cluster.as_of`, whatever the policy: see
+    `harness.cluster.standing`.
+
     Raises:
         PluginError: the policy's function failed, or its answer is none.
     """
@@ -37,7 +43,28 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
     for each in found:
         if not _is_arrival(each):
             raise _wrong(policy, "running", each, _ARRIVALS)
+    return found if cluster.as_of is None else _with_progress(cluster, found, cluster.as_of)
+
+
+def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> list[Arrival]:
+    """Arrivals with what they have done of their runs, where the policy does not say that."""
+    several: list[Workload | Pod] = [*cluster.pods, *cluster.workloads]
+    work = {each.key: each for each in several}
+    found: list[Arrival] = []
+    for arrival in arrivals:
+        job = arrival[0]
+        each = work.get(job.id)
+        since = None if each is None or _lasts(each) else standing_of(cluster, each).since
+        if len(arrival) < 5 and since is not None and since < now:
+            startup = arrival[3] if len(arrival) == 4 else None
+            arrival = job, arrival[1], arrival[2], startup, now - since
+        found.append(arrival)
     return found
+
+
+def _lasts(each: Workload | Pod) -> bool:
+    """Whether it has no end that it could come nearer to, as the pods of a DaemonSet."""
+    return isinstance(each, Pod) and each.lasting
 
 
 def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:

@@ -60,6 +60,7 @@ class Stint:
     end: int
     state: str
     lost: int
+    lost_before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,15 @@ class Decisions:
         )
 
     def stint(
-        self, job: Job, pods: int, amounts: Amounts | None, start: int, end: int, state: int, lost: int
+        self,
+        job: Job,
+        pods: int,
+        amounts: Amounts | None,
+        start: int,
+        end: int,
+        state: int,
+        lost: int,
+        lost_before: int = 0,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         if amounts is None:
@@ -126,7 +135,8 @@ class Decisions:
             amounts = {resource: amount // job.pods * pods for resource, amount in total.items()}
             if pods == job.pods:
                 amounts = total
-        self.stints.append(Stint(job.id, pods, dict(amounts), start, end, STINTS[state], lost))
+        held = dict(amounts)
+        self.stints.append(Stint(job.id, pods, held, start, end, STINTS[state], lost, lost_before))
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
         """See `harness.engine.events.Recorder`."""

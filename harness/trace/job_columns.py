@@ -43,7 +43,8 @@ _PREEMPTS = "harness.preempts"
 _KEPT = ("requested_time", "recorded_start", "recorded_end")
 """Columns of the schema that come along to the results, where they are compared with what happened."""
 
-_TAKEN = frozenset((*schemas.jobs((), {}), schemas.POD_SETS, schemas.TIMELINE_QUEUE, *TIMES, "submit", "job"))
+_OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
+_TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
 """Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, final
 import polars as pl
 
 from harness.cluster.elastic import QUOTA_NAME_LABEL
+from harness.cluster.pod_reading import manifest_of
 from harness.errors import ClusterError, Fault
 from harness.policy import ENDLESS, Arrival
 from harness.recording import schemas
@@ -76,6 +77,9 @@ class Jobs:
         if others:
             _check_sums(others, self.frame, source)
             rows = _other_rows(others)
+            if self._running:
+                rows = rows.with_columns(_ran_before(self._running, len(others)))
+                self.extra = (schemas.RAN_BEFORE, *self.extra)
             if schemas.POD_SETS in rows.columns and schemas.POD_SETS not in self.extra:
                 self.extra = (schemas.POD_SETS, *self.extra)
             self.resources = sorted({*self.resources, *resources_of(rows.columns)})
@@ -173,6 +177,22 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
                     f"{format_amount(name, amount)} of {name} and what all others ask for are together more "
                 )
                 raise ClusterError(source, [Fault(where, f"{what}than 64 bits can count")])
+
+
+def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
+    """How long jobs had run that are there before the trace.
+
+    Null for those that arrive during it, and for pods that have no end, such as those of a DaemonSet.
+    """
+    done = [_done(arrival) for arrival in running]
+    return pl.Series(schemas.RAN_BEFORE, [*done, *[None] * (rows - len(done))], dtype=pl.Duration("us"))
+
+
+def _done(arrival: Arrival) -> int | None:
+    if len(arrival) == 5:
+        return arrival[4]
+    pod = manifest_of(arrival[0].pod_sets[0])
+    return None if pod is not None and pod.lasting else 0
 
 
 def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:

@@ -84,6 +84,9 @@ NOT_ALONE = {
     "spec.root.namespaces": "a quota with namespaces has no children",
     "spec.resourceGroups[].coveredResources": "the resources of each flavor have to be the same",
     "spec.resourceGroups[].flavors[].resources[].name": "the covered resources have to be the same",
+    "ownerReferences[].kind": "an owner of that kind has to be there, or a Workload of it",
+    "ownerReferences[].name": "likewise",
+    "ownerReferences[].uid": "likewise",
     "olicy.basic": "a pod group has one policy",
     "matchFields[].key": "there is one field that can be matched",
 }

@@ -15,6 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.model import Cluster, Node
 from harness.errors import ClusterError
@@ -160,7 +161,7 @@ def test_kinds_that_are_not_read_are_counted() -> None:
     others.append({"apiVersion": "example.com/v1", "kind": "Node", "metadata": {"name": "x"}})
     cluster = cluster_from(others, "test")
     assert cluster.warnings == (
-        "Job (batch/v1): 3 objects are not read",
+        f"Job (batch/v1): 3 objects are not read: {NOT_READ['batch', 'Job']}",
         "Node (example.com/v1): 1 object is not read",
     )
     assert cluster.nodes == {}

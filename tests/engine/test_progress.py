@@ -13,7 +13,7 @@ from policies import AtRandom, Eager, PodByPod, Priority
 from harness import Admit, Decision, Job, PodSet, Preempt, Wake, Why
 from harness.engine import Losses, parse_losses
 from harness.errors import OptionError
-from harness.policy import PolicyFactory
+from harness.policy import ENDLESS, PolicyFactory
 from harness.testing import Decisions, Script, nodes, pool, replayed
 from harness.units import MINUTE, SECOND
 
@@ -247,10 +247,12 @@ def test_an_eviction_costs_what_was_done_before_the_arrival_too(losses: str, aga
     happened = preempted_at_25(losses, done=70)
     assert happened.jobs["low"].finish == (25 + 5 + again) * SECOND
     assert happened.jobs["low"].lost == {"restart": 25, "resume": 0, "checkpoint=40s": 15}[losses] * SECOND
+    before = sum(each.lost_before for each in happened.stints)
+    assert before == {"restart": 70, "resume": 0, "checkpoint=40s": 0}[losses] * SECOND
 
 
 def test_who_is_evicted_as_soon_as_it_arrives_loses_what_was_done_before() -> None:
-    """It runs all of 100 s again; there is no stint without length."""
+    """It runs all of 100 s again; a stint without length says what was lost."""
 
     class Fickle:
         """Starts the job, takes it back at once, and starts it again a second later."""
@@ -279,5 +281,22 @@ def test_who_is_evicted_as_soon_as_it_arrives_loses_what_was_done_before() -> No
                     return
 
     happened = replayed(Fickle, Script().job("low", cpu=1, seconds=100, done=70), pool(cpu=1))
-    assert stints(happened, "low") == [("progress", 1, 101, 0)]
+    assert stints(happened, "low") == [("progress", 0, 0, 0), ("progress", 1, 101, 0)]
+    assert [each.lost_before for each in happened.stints] == [70 * SECOND, 0]
     assert happened.jobs["low"].lost == 0
+
+
+@pytest.mark.parametrize("losses", ["restart", "resume"])
+def test_what_never_ends_does_not_end_because_it_ran_before(losses: str) -> None:
+    """Nor where an eviction left that to it: the replay is over with the last job that ends."""
+    jobs = Script().job("ever", cpu=1, seconds=ENDLESS / SECOND, done=1000)
+    jobs.job("high", cpu=1, seconds=5, at=10, priority=1)
+    happened = replayed(Priority, jobs, pool(cpu=1), losses=parse_losses(losses))
+    assert happened.outcome is not None
+    assert happened.outcome.end == 15 * SECOND
+
+
+def test_what_had_run_for_as_long_as_it_takes_ends_when_it_arrives() -> None:
+    """120 s were done of 100."""
+    happened = replayed(Priority, Script().job("over", cpu=1, seconds=100, done=120), pool(cpu=1))
+    assert happened.jobs["over"].finish == 0

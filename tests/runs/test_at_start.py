@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import harness
+from harness import Decision
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.errors import OptionError
@@ -236,23 +237,44 @@ def test_a_plugin_that_does_not_take_them_over_is_told_of(replay: Callable[..., 
     )
 
 
+class Idle:
+    """Takes over nothing, and does nothing."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def submit(self, *_: object) -> None: ...
+
+    def release(self, *_: object) -> None: ...
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        return iter(())
+
+
 def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[..., Run]) -> None:
-    """One that is terminating is taken to be gone; Kueue's plugins begin with Workloads alone."""
+    """One that is terminating is taken to be gone."""
     going = pod("going", -3, -2)
     going["metadata"]["deletionTimestamp"] = at(-1)
     run = replay(cluster(going, nodes=True), 0, plugin="default-preemption")
     assert left_out(run) == ["left out: 1 Pod of the manifests: they are terminating, and taken to be gone"]
-    pods = [pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2)]
-    queues = cluster().manifests
-    where = cluster_from([*queues, *cluster(*pods, nodes=True).manifests], "dump.yaml")
+    where = cluster(pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2), nodes=True)
     for world, count in (("dump", 2), ("empty", 1)):
-        said = replay(where, 0, 2, at_start=world).info["cluster"]["warnings"]
-        whose = "kueue-classic does not take them over"
-        assert f"{count:,} pods of the manifests wait for a node; {whose}" in said
-        runs = [
-            each for each in said if each.startswith("1 pods of the manifests run already; kueue-classic")
-        ]
+        said = replay(where, 0, 2, at_start=world, plugin=Idle).info["cluster"]["warnings"]
+        assert f"{count:,} pods of the manifests wait for a node; Idle does not take them over" in said
+        runs = [each for each in said if each.startswith("1 pods of the manifests run already; Idle")]
         assert len(runs) == (world == "dump")
+
+
+@pytest.mark.parametrize(("world", "there"), [("dump", ["runs", "waits"]), ("empty", [])])
+def test_pods_without_a_workload_take_part_beside_those_of_kueue(
+    world: str, there: list[str], replay: Callable[..., Run]
+) -> None:
+    """Those that run hold their room, those that wait get some; each comes when it was created."""
+    queues = cluster().manifests
+    pods = [pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2)]
+    where = cluster_from([*queues, *cluster(*pods, nodes=True).manifests], "dump.yaml")
+    run = replay(where, 0, 2, at_start=world)
+    expected: dict[str, tuple[float, float | None]] = {f"default/{name}": (0, 0) for name in there}
+    assert began(run) == {**expected, "j0": (0, 0), "default/new": (1, 1), "j1": (2, 2)}
 
 
 def test_a_world_that_there_is_not_is_refused() -> None:

@@ -59,6 +59,18 @@ def metadata(
     ]
 
 
+OWNERS: list[Row] = [
+    *modelled(*(f"metadata.ownerReferences[].{name}" for name in ("kind", "name", "uid"))),
+    *harmless(
+        "a uid, or kind and name, tell one owner from another",
+        *(
+            f"metadata.ownerReferences[].{name}"
+            for name in ("apiVersion", "blockOwnerDeletion", "controller")
+        ),
+    ),
+]
+"""What an object was made for, of a kind for which that counts."""
+
 STATUS: list[Row] = harmless(CONTROLLERS, "status")
 
 

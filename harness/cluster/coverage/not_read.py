@@ -8,6 +8,10 @@ from __future__ import annotations
 from harness.cluster.coverage.kueue import CHECKS
 
 NOT_READ = {
+    (
+        "batch",
+        "Job",
+    ): "whose they are, and since when they run, counts for Workloads",
     ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
     ("scheduling.k8s.io", "CompositePodGroup"): "every pod group is one by itself",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cluster.coverage.common import TOLERATION, metadata, selector, tolerations
+from harness.cluster.coverage.common import OWNERS, TOLERATION, metadata, selector, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
 from harness.cluster.topology import TOPOLOGY_ANNOTATIONS
 
@@ -212,7 +212,9 @@ _KOORDINATORS: list[Row] = [
 ]
 
 POD = Coverage(
-    metadata(namespaced=True, labels=True, stays=False, counts=("deletionTimestamp",)),
+    metadata(namespaced=True, labels=True, stays=False, counts=("deletionTimestamp", "ownerReferences")),
+    OWNERS,
+    modelled("metadata.annotations{kueue.x-k8s.io/workload}"),
     _KOORDINATORS,
     modelled(*(f"metadata.annotations{{{name}}}" for name in TOPOLOGY_ANNOTATIONS)),
     below("spec", SPEC),

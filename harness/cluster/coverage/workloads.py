@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cluster.coverage.common import metadata
+from harness.cluster.coverage.common import OWNERS, metadata
 from harness.cluster.coverage.pods import TEMPLATE
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
 
@@ -30,7 +30,9 @@ _METADATA: list[Row] = [
 ]
 
 WORKLOAD = Coverage(
-    metadata(namespaced=True, counts=("creationTimestamp", "uid")),
+    metadata(namespaced=True, counts=("creationTimestamp", "ownerReferences", "uid")),
+    OWNERS,
+    modelled("metadata.labels{kueue.x-k8s.io/job-uid}"),
     _METADATA,
     modelled("spec.queueName", "spec.active", "spec.priority"),
     modelled("spec.priorityClassName", "spec.priorityClassRef.name"),

@@ -3,68 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.cluster.model import Cluster
+from harness.cluster.pod_reading import unbound
 from harness.cluster.pods import Pod
-from harness.errors import ClusterError, Fault
 from harness.policy import ENDLESS, Arrival, Job, PodSet
-from harness.units import SECOND, format_amount
+from harness.units import SECOND
 
 _GRACE_PERIOD = 30 * SECOND
+_OF_POD = '"kind": "Pod"'
 
 
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each pod that is bound to a node of the cluster, in the order in which they started.
 
     Then one for each pod that waits for a node, in the order of the manifests, but for those that another
-    scheduler is to place (`schedulerName`). They run until they are
-    preempted, for nobody knows how long; then they come back as any other job. A pod that is terminating
-    already is taken to be gone.
+    scheduler is to place (`schedulerName`), and for each that its node has no room for: no kubelet would run
+    it. They run until they are preempted, for nobody knows how long; then they come back as any other job. A
+    pod that is terminating already is taken to be gone.
 
     Args:
         cluster: its pods, nodes and priority classes.
         at: when they arrive, microseconds since the origin.
-
-    Raises:
-        ClusterError: pods are bound to a node that has less than they request together.
     """
+    return pod_jobs(cluster, cluster.pods, at)
+
+
+def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> list[Arrival]:
+    """The same for some pods of a cluster; `first` is the number of the first job."""
     manifests = {
         (_name(item), _namespace(item)): item for item in cluster.manifests if item.get("kind") == "Pod"
     }
-    pods = [
+    stays = cluster.staying
+    several = [
         pod
-        for pod in cluster.pods
+        for pod in pods
         if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod))) and not pod.terminating
     ]
-    _check_room(cluster, pods)
-    pods.sort(key=lambda pod: (not pod.node, pod.start is None, pod.start or 0))
-    return [
-        (_job(cluster, pod, manifests[pod.name, pod.namespace], number, at), ENDLESS, None)
-        for number, pod in enumerate(pods)
-    ]
+    several.sort(key=lambda pod: (pod.key not in stays, pod.start is None, pod.start or 0))
+    found: list[Arrival] = []
+    for number, pod in enumerate(several, first):
+        manifest = manifests[pod.name, pod.namespace]
+        if pod.key not in stays:
+            manifest = unbound(manifest)
+        found.append((_job(cluster, pod, manifest, number, at), ENDLESS, None))
+    return found
 
 
-def _check_room(cluster: Cluster, pods: Iterable[Pod]) -> None:
-    """That nodes have what the pods request that are bound to them: no kubelet would run the others."""
-    requested: dict[str, Counter[str]] = defaultdict(Counter)
-    for pod in pods:
-        if pod.node:
-            requested[pod.node].update({**pod.spec.requests, "pods": 1})
-    faults = []
-    for name, amounts in sorted(requested.items()):
-        allocatable = cluster.nodes[name].allocatable
-        for resource, amount in sorted(amounts.items()):
-            most = allocatable.get(resource, amount if resource == "pods" else 0)
-            if amount > most:
-                asked, there = (format_amount(resource, each) for each in (amount, most))
-                what = f"the pods that are bound to it request {asked} of {resource}, and it has {there}"
-                faults.append(Fault(f"Node {name}", what))
-    if faults:
-        hint = "correct its allocatable, or leave out pods that do not run; --at-start empty leaves out all"
-        raise ClusterError(cluster.source or "the cluster", faults, hint=hint)
+def is_pod(job: Job) -> bool:
+    """Whether a job is a Pod of the manifests."""
+    template = job.pod_sets[0].pod_template
+    return template is not None and _OF_POD in template and json.loads(template).get("kind") == "Pod"
 
 
 def _job(cluster: Cluster, pod: Pod, manifest: Mapping[str, Any], index: int, at: int) -> Job:
@@ -72,7 +63,7 @@ def _job(cluster: Cluster, pod: Pod, manifest: Mapping[str, Any], index: int, at
     pod_set = PodSet("main", 1, 1, pod.spec.requests, labels=pod.labels, pod_template=json.dumps(manifest))
     return Job(
         index=index,
-        id=f"{pod.namespace}/{pod.name}",
+        id=pod.key,
         submit=at,
         queue=pod.namespace,
         namespace=pod.namespace,

@@ -8,7 +8,7 @@ system-generated predictions rather than user runtime estimates (2007), for `est
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness import (
@@ -25,7 +25,9 @@ from harness import (
 from harness.errors import InputError
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
 from harness.models.job_quotas import BORROW
+from harness.models.kube.running import running_jobs
 from harness.options import refuse_set
+from harness.policy import Arrival
 from harness.units import parse_duration
 
 OPTIONS = (
@@ -72,6 +74,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         help="EASY and conservative backfilling of whole jobs, on nodes or within quotas",
         options=OPTIONS,
         clairvoyant=True,
+        running=_running,
         ignored_fields=_ignored_fields,
         never=_never,
         by_queues=_by_queues,
@@ -108,6 +111,11 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
         return capacity.request(job).never
 
     return possible
+
+
+def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
+    """The Pods of the manifests, on nodes."""
+    return running_jobs(cluster, at) if cluster.nodes else ()
 
 
 def _by_queues(cluster: Cluster) -> bool:

@@ -65,6 +65,9 @@ class Capacity(Protocol[R, A, V]):
     def request(self, job: Job) -> R:
         """What a job asks for; jobs of one shape share the answer."""
 
+    def held(self, job: Job) -> A | None:
+        """What a job of the manifests has already when it arrives; None for nothing."""
+
     def assign(self, request: R, job: Job) -> A | None:
         """What a job can have now, or None."""
 

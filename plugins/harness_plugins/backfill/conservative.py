@@ -12,7 +12,7 @@ from bisect import insort
 from collections.abc import Iterator
 from typing import Generic, final
 
-from harness import Decision
+from harness import Decision, Job
 from harness.policy import ENDLESS
 from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
@@ -62,6 +62,20 @@ class Conservative(Generic[R, A, V]):
         self._plan.refund(running.assignment, now, running.end)
         self._moves = True
 
+    def take_over(
+        self, job: Job, assignment: A, expected: int, now: int
+    ) -> Iterator[tuple[Decision, Running[A]]]:
+        """A job has what it was assigned, from now on: decisions, with the job."""
+        until = min(now + expected, ENDLESS)
+        self._plan.charge(assignment, now, until)
+        yield from self._begin(job, assignment, until, now)
+
+    def _begin(self, job: Job, assignment: A, until: int, now: int) -> Iterator[tuple[Decision, Running[A]]]:
+        self._capacity.charge(assignment)
+        running = self._running[job.index] = Running(job, assignment, now, until)
+        for decision in self._capacity.decisions(job, assignment):
+            yield decision, running
+
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
         """Start the jobs whose reservation has come: decisions, with the job that each starts."""
         self._plan.forget(now)
@@ -82,11 +96,7 @@ class Conservative(Generic[R, A, V]):
         left = []
         for each in self._waiting:
             if each.at == now and self._capacity.fits(each.assignment):
-                self._capacity.charge(each.assignment)
-                job = each.waiting.job
-                running = self._running[job.index] = Running(job, each.assignment, now, each.until)
-                for decision in self._capacity.decisions(job, each.assignment):
-                    yield decision, running
+                yield from self._begin(each.waiting.job, each.assignment, each.until, now)
             else:
                 left.append(each)
         self._waiting = left

@@ -12,7 +12,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Generic
 
-from harness import Decision
+from harness import Decision, Job
 from harness.policy import ENDLESS
 from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
@@ -49,6 +49,16 @@ class Easy(Generic[R, A, V]):
         self._capacity.refund(running.assignment)
         del self._running[bisect_left(self._running, (running.place, running))]
         self._settled = False
+
+    def take_over(
+        self, job: Job, assignment: A, expected: int, now: int
+    ) -> Iterator[tuple[Decision, Running[A]]]:
+        """A job has what it was assigned, from now on: decisions, with the job."""
+        self._capacity.charge(assignment)
+        running = Running(job, assignment, now, _end(now, expected))
+        insort(self._running, (running.place, running))
+        for decision in self._capacity.decisions(job, assignment):
+            yield decision, running
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
         """Start the jobs that may start now: decisions, with the job that each starts."""
@@ -117,11 +127,7 @@ class Easy(Generic[R, A, V]):
         self._shapes[waiting.request] -= 1
         if not self._shapes[waiting.request]:
             del self._shapes[waiting.request]
-        self._capacity.charge(assignment)
-        running = Running(waiting.job, assignment, now, _end(now, waiting.expected))
-        insort(self._running, (running.place, running))
-        for decision in self._capacity.decisions(waiting.job, assignment):
-            yield decision, running
+        yield from self.take_over(waiting.job, assignment, waiting.expected, now)
 
     def _prolong(self, now: int) -> None:
         """Move the expected ends of jobs that have outlived them."""

@@ -80,6 +80,10 @@ class OnNodes:
             found = self._requests[key] = NodeRequest(job, self._never(job))
         return found
 
+    def held(self, job: Job) -> Places | None:
+        """See `Capacity`: a Pod that runs has its node."""
+        return self._now.held(job)
+
     def assign(self, request: NodeRequest, job: Job) -> Places | None:
         """See `Capacity`."""
         return self._now.find(job)

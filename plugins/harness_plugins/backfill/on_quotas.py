@@ -48,6 +48,10 @@ class OnQuotas:
         self.charge = quotas.charge
         self.refund = quotas.refund
 
+    def held(self, job: Job) -> Assignment | None:
+        """See `Capacity`: Pods of the manifests run on nodes, and here are none."""
+        return None
+
     def decisions(self, job: Job, assignment: Assignment) -> Iterator[Decision]:
         """See `Capacity`."""
         yield Admit(job, assignment.flavors)

@@ -38,12 +38,17 @@ class Backfill:
         self._ended: list[Running[Any]] = []
         self._arrived: list[Job] = []
         self._rejected: list[tuple[Job, Never]] = []
+        self._there: list[tuple[Job, Any]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived."""
         never = self._capacity.request(job).never
         if never is None:
-            self._arrived.append(job)
+            held = self._capacity.held(job)
+            if held is None:
+                self._arrived.append(job)
+            else:
+                self._there.append((job, held))
         else:
             self._rejected.append((job, never))
 
@@ -60,6 +65,8 @@ class Backfill:
         for job, never in self._rejected:
             yield Reject(job, never.why)
         self._rejected.clear()
+        if self._there:
+            yield from self._take_over(now)
         ended, self._ended = sorted(self._ended, key=_arrival), []
         arrived, self._arrived = self._arrived, []
         if self._ties == "together":
@@ -77,6 +84,21 @@ class Backfill:
             for job in arrived:
                 yield from self._decide(self._arrive(job), now)
 
+    def _take_over(self, now: int) -> Iterator[Decision]:
+        """Leave what runs already where it is, before anything is decided."""
+        there, self._there = self._there, []
+        for job, held in there:
+            tree = self._tree(self._capacity.request(job).home)
+            for decision, running in tree.take_over(job, held, max(1, self._expected.of(job)), now):
+                self._running[job.index] = running
+                yield decision
+
+    def _tree(self, home: int) -> Easy[Any, Any, Any] | Conservative[Any, Any, Any]:
+        """The jobs of one quota tree, or of all nodes."""
+        if home not in self._trees:
+            self._trees[home] = self._algorithm(self._capacity, self._expected)
+        return self._trees[home]
+
     def _end(self, running: Running[Any], now: int) -> int:
         """A job ends; answers the tree that it ran in."""
         home: int = running.assignment.home
@@ -89,9 +111,7 @@ class Backfill:
         request = self._capacity.request(job)
         home: int = request.home
         expected = max(1, self._expected.of(job))
-        if home not in self._trees:
-            self._trees[home] = self._algorithm(self._capacity, self._expected)
-        self._trees[home].add(Waiting(self._key(job, expected), job, request, expected))
+        self._tree(home).add(Waiting(self._key(job, expected), job, request, expected))
         return home
 
     def _key(self, job: Job, expected: int) -> Key:

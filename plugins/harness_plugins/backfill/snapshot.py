@@ -129,6 +129,11 @@ class Snapshot:
         """Why one of its pods fits no node even when all are empty; None where each fits one."""
         return self._kinds.never(job)
 
+    def held(self, job: Job) -> Places | None:
+        """The node of a Pod that runs already; None for any other job."""
+        node = self._kinds.of(job, job.pod_sets[0]).node
+        return Places(job, (self.cache.by_name[node].position,)) if node else None
+
     def find(self, job: Job) -> Places | None:
         """Nodes for all pods of a job, with all who are there; None where there are none."""
         pods = self._of(job)

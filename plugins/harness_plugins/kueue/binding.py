@@ -6,23 +6,26 @@ flavors and the domains of topologies that they were given. No pod is preempted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import final
 
 from harness.errors import ClusterError, Fault
 from harness.memo import Memo
-from harness.models.cluster import Cluster, SchedulerConfiguration
+from harness.models.cluster import Cluster, Pod, SchedulerConfiguration
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
 from harness.models.kube.scheduler import Scheduler
 from harness.models.manifests import pod_spec_of
-from harness.policy import Decision, Job, PodSet, Wake
+from harness.policy import Bind, Decision, Job, Never, PodSet, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
+NONE_RUNS: Mapping[int, Pod] = MappingProxyType({})
+"""That no pod of a job runs already."""
 
 Domain = tuple[tuple[str, str], ...]
 """The labels of a domain's nodes, () for any."""
@@ -67,6 +70,7 @@ class Binder:
         counts: Mapping[str, int],
         placed: Sequence[Placed] = (),
         at: int = 0,
+        running: Mapping[int, Pod] = NONE_RUNS,
     ) -> None:
         """A job holds quota: its pods are to run.
 
@@ -77,12 +81,23 @@ class Binder:
             placed: the places of pods in topologies. Those of a pod set take them in order; what a slice that
                 is not complete leaves without one runs on any node of the flavor.
             at: when its pods are made, if that is later than now.
+            running: those of its pods that run already, where they do.
         """
         if at > self._now:
             self._put_off[job.index] = (at, partial(self._make, job, flavors, counts, placed))
             heappush(self._due, (at, job.index))
         else:
-            self._make(job, flavors, counts, placed)
+            self._make(job, flavors, counts, placed, running)
+
+    def stand_alone(self, job: Job) -> None:
+        """The pod of a job that holds no quota, and asks for none, runs or waits for a node."""
+        kind = self._kinds.of(job, job.pod_sets[0])
+        info = PodInfo(job.id, kind.template, job.priority, preempts=job.preempts, job=job)
+        self._pods[job.index] = {0: info}
+        if kind.node:
+            self._scheduler.add_running(info, kind.node, kind.start)
+        else:
+            self._scheduler.add(info)
 
     def _make(
         self,
@@ -90,6 +105,7 @@ class Binder:
         flavors: Mapping[str, Mapping[str, str]],
         counts: Mapping[str, int],
         placed: Sequence[Placed],
+        running: Mapping[int, Pod] = NONE_RUNS,
     ) -> None:
         """Make the pods of a job."""
         places = {each.pod_set.name: each for each in placed} if placed else {}
@@ -98,7 +114,7 @@ class Binder:
         first = 0
         for pod_set in job.pod_sets:
             chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
-            domains = _domains(places[pod_set.name]) if pod_set.name in places else None
+            domains = list(_domains(places[pod_set.name])) if pod_set.name in places else None
             last = first + pod_set.count
             left: Sequence[int] = range(first, last)
             if ended:
@@ -107,17 +123,41 @@ class Binder:
                 fewer = pod_set.count - counts.get(pod_set.name, pod_set.count)
                 left = left[: max(0, len(left) - fewer)]
             template: Template | None = None
+            taken = self._domains_of(domains, left, running) if domains is not None else {}
             for pod in left:
                 if domains is not None:
-                    template = self._template(job, pod_set, chosen, next(domains, ()))
+                    template = self._template(job, pod_set, chosen, taken[pod])
                 elif template is None:  # all pods of the pod set have the same
                     template = self._template(job, pod_set, chosen, ())
                 info = PodInfo(
                     job.pod_name(pod), template, job.priority, preempts=job.preempts, job=job, pod=pod
                 )
                 pods[pod] = info
-                self._scheduler.add(info)
+                there = running.get(pod)
+                if there is None:
+                    self._scheduler.add(info)
+                else:
+                    self._scheduler.add_running(info, there.node, there.start)
             first = last
+
+    def _domains_of(
+        self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
+    ) -> Mapping[int, Domain]:
+        """The domain of each pod: where those are that run, and in order what is left for the others."""
+        left, found = list(domains), dict[int, Domain]()
+        for pod in pods:
+            if pod in running:
+                labels = self._cluster.nodes[running[pod].node].labels
+                own = next((each for each in left if labels.items() >= dict(each).items()), ())
+                if own:
+                    left.remove(own)
+                found[pod] = own
+        rest = iter(left)
+        return found | {pod: next(rest, ()) for pod in pods if pod not in found}
+
+    def bind_running(self) -> Iterable[Bind]:
+        """Bind the pods that run already, before anything else is decided."""
+        return self._scheduler.bind_running()
 
     def stop(self, job: Job) -> None:
         """A job was evicted: its pods that are not bound yet are not to run any more."""
@@ -145,6 +185,10 @@ class Binder:
         """A job is over."""
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
+
+    def never(self, job: Job) -> Never | None:
+        """Why the pod of a job that asks for no quota can never run; None where it may."""
+        return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
         """Why pods with flavors fit no node even when all are empty; "" where they fit one."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 from harness.models.evictions import Evictions, Round
+from harness_plugins.kueue.manifests.beginning import Start
 from harness_plugins.kueue.rules.maximum_execution_time import ExecutionTimes
 from harness_plugins.kueue.rules.wait_for_pods_ready import PodsReady
 from harness_plugins.kueue.state.topology.flavors import Placed
@@ -80,6 +81,28 @@ class Executions:
         if self._pods_ready is not None:
             pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
             self._pods_ready.reserved(workload, pods, now + delay)
+
+    def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
+        """A workload holds quota, and did so before the replay began; its pods are where they were.
+
+        Args:
+            workload: it was entered into the cache.
+            start: what the manifests say of it.
+            now: the time.
+            admitted: when it was admitted; None where the manifests do not say.
+        """
+        job = workload.job
+        self._known[workload] = _Execution()
+        self._known[workload].holding = True
+        self.times.admitted(workload, now if admitted is None else admitted)
+        if self._binder is not None:
+            self._binder.start(job, start.flavors, start.counts, workload.placed, now, start.pods)
+        if self._pods_ready is not None:
+            pods = sum(start.counts.get(each.name, each.count) for each in job.pod_sets)
+            since = now if admitted is None or not start.dumped else admitted
+            self._pods_ready.reserved(workload, pods, since)
+            if start.ready:
+                self._pods_ready.started(workload, range(job.pods))
 
     def told_to_go(self, workload: Workload, now: int) -> None:
         """A workload was evicted: its pods are not to run any more."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, final
 
 from harness.models.cluster import Cluster
+from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
 from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
 from harness_plugins.kueue.after_cycle import AfterCycle
@@ -118,6 +119,9 @@ class KueuePolicy:
             self._over.add(job.index)
             if not verdict.waits:
                 return
+        if self._binder is not None and is_pod(job):
+            self._binder.stand_alone(job)
+            return
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
@@ -129,6 +133,10 @@ class KueuePolicy:
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
         self._advance(now)
+        if self._binder is not None and job.index not in self._workloads:
+            self._binder.end(job, pods)
+            self._binder.forget(job)
+            return
         workload = self._workloads[job.index]
         if why is Why.ENDED:
             self._end(workload, pods)
@@ -297,13 +305,14 @@ class KueuePolicy:
             parts.append([each for each in present if not each[2]])
         for part in parts:
             for workload, start, _ in part:
-                self._executions.begin(workload, start.flavors, start.counts, now, placed=workload.placed)
                 since = admitted_since(start.manifest)
-                if since is not None:
-                    self._executions.times.admitted(workload, self._beginning.moment(since, now))
-                if self.pods_ready is not None:
-                    take_over_readiness(self.pods_ready, workload, start.manifest, self._moment(now))
+                admitted = None if since is None else self._beginning.time_of(since, now)
+                self._executions.take_over(workload, start, now, admitted)
+                if self.pods_ready is not None and not start.ready:
+                    take_over_readiness(self.pods_ready, workload, start.manifest, self._time_of(now))
                 yield Admit(workload.job, start.flavors, start.counts)
+            if self._binder is not None:
+                yield from self._binder.bind_running()
             for workload, start, reason in part:
                 if reason:
                     if not workload.evicted:
@@ -313,15 +322,15 @@ class KueuePolicy:
                 if reason:
                     yield Preempt(workload.job, None, reason)
 
-    def _moment(self, now: int) -> Callable[[int], int]:
+    def _time_of(self, now: int) -> Callable[[int], int]:
         """A time of a manifest on the replay's clock, which begins now."""
-        return lambda since: self._beginning.moment(since, now)
+        return lambda since: self._beginning.time_of(since, now)
 
     def _waits_out(self, workload: Workload, start: Start, now: int) -> bool:
         """Whether one that was there before stays away from its queue, because its pods were not ready."""
         if self.pods_ready is None:
             return False
-        take_over_backoff(self.pods_ready, workload, start.manifest, self._moment(now), now)
+        take_over_backoff(self.pods_ready, workload, start.manifest, self._time_of(now), now)
         return self.pods_ready.stays_away(workload)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:

@@ -1,7 +1,8 @@
 """Workloads of the manifests, with which a replay begins: some hold quota, the others wait for it.
 
 Nobody knows how long they will run, so they run until they are evicted. All of them are older than anything
-in the trace.
+in the trace. Their pods stay on the nodes on which the manifests have them. Pods that belong to none of them
+take part on nodes, too: they hold no quota, and kube-scheduler places them.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, final
 
 from harness import Cluster, Job, PodSet
 from harness.errors import ClusterError, Fault
-from harness.models.cluster import Workload, frozen
+from harness.models.cluster import Pod, Workload, frozen, standing_of
+from harness.models.kube.running import pod_jobs
 from harness.policy import ENDLESS, Arrival
 from harness.units import SECOND, format_amount
 from harness_plugins.kueue.manifests.imported import pod_sets_left
@@ -30,6 +33,10 @@ class Start(NamedTuple):
         pod_sets: its pods; those that have ended already are not in the counts.
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
         flavors: pod set -> resource -> flavor of its admission.
+        pods: its Pods that stay on their nodes, by their numbers in the job.
+        ready: whether all of its pods are taken to be ready: the condition says so, or all are on their
+            nodes, or there are none.
+        dumped: whether the manifests have any Pod of it.
     """
 
     manifest: Workload
@@ -37,6 +44,9 @@ class Start(NamedTuple):
     pod_sets: tuple[PodSet, ...]
     counts: Mapping[str, int]
     flavors: Mapping[str, Mapping[str, str]]
+    pods: Mapping[int, Pod]
+    ready: bool
+    dumped: bool
 
     @property
     def evicted(self) -> bool:
@@ -59,6 +69,7 @@ class Beginning:
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        self._as_of = cluster.as_of
         found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
         self.starts = sorted(found, key=_order)
         self.crowded = bool(_beyond(cluster, self.starts))
@@ -77,7 +88,12 @@ class Beginning:
             since: microseconds since 1970.
             now: when the replay begins.
         """
-        return now // SECOND * SECOND - SECOND - (self._latest - since)
+        at_the_latest = now // SECOND * SECOND - SECOND - (self._latest - since)
+        return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
+
+    def time_of(self, since: int, now: int) -> int:
+        """The same, where it need not be before the first second."""
+        return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:
         """What the manifests say of a job; None for those of the trace."""
@@ -118,6 +134,7 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
         ClusterError: Workloads hold what the cluster does not have.
     """
     starts = Beginning(cluster).starts
+    others = list(_others(cluster, starts)) if cluster.nodes else []
     faults = [
         *_unknown_flavors(cluster, starts),
         *_less_than_asked(cluster, starts),
@@ -125,7 +142,20 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     ]
     if faults:
         raise ClusterError(cluster.source or "the manifests", faults)
-    return [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
+    found: list[Arrival] = [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
+    return [*found, *pod_jobs(cluster, others, at, len(starts))]
+
+
+def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
+    """The Pods that are not those of a Workload which takes part.
+
+    A Workload may have more Pods than it asks for. One without quota has none: they are taken to be gone.
+    """
+    own = {pod.key for start in starts for pod in standing_of(cluster, start.manifest).pods.values()}
+    without = {start.manifest.key for start in starts if not start.manifest.holds_quota}
+    for pod in cluster.pods:
+        if pod.key not in own and pod.workload not in without and (pod.node or not pod.workload):
+            yield pod
 
 
 def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
@@ -151,8 +181,23 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
             if given < pod_set.min_count:
                 pod_set = replace(pod_set, min_count=given)
         pod_sets.append(pod_set)
-    if queue is not None and any(pod_set.count for pod_set in pod_sets):
-        yield Start(manifest, queue.name, tuple(pod_sets), frozen(counts), frozen(flavors))
+    if queue is None or not any(pod_set.count for pod_set in pod_sets):
+        return
+    standing = standing_of(cluster, manifest)
+    pods: dict[int, Pod] = {}
+    if manifest.holds_quota:
+        pods = {number: pod for number, pod in standing.pods.items() if pod.key in cluster.staying}
+    ready = manifest.is_true("PodsReady") or not cluster.nodes or len(pods) == standing.wanted
+    yield Start(
+        manifest,
+        queue.name,
+        tuple(pod_sets),
+        frozen(counts),
+        frozen(flavors),
+        MappingProxyType(pods),
+        ready,
+        bool(standing.pods),
+    )
 
 
 def _order(start: Start) -> tuple[bool, int, str]:

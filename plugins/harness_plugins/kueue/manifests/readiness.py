@@ -36,17 +36,15 @@ def take_over_backoff(
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Whether the pods of one that holds quota are ready, or else since when they are waited for.
+    """Since when the pods of one that holds quota are waited for, where its condition says that.
 
-    Kueue writes the condition only where it looks at pods. A manifest without it says nothing of them: they
-    are waited for from the replay's beginning on (upstream's admittedNotReadyWorkload).
+    They are to start since it was admitted, or to come back since they were lost (upstream's
+    admittedNotReadyWorkload). Kueue writes the condition only where it looks at pods.
     """
     found, admitted = manifest.conditions.get(_READY), manifest.conditions.get("Admitted")
     if found is None:
         return
-    if found.status:
-        pods_ready.started(workload, range(workload.job.pods))
-    elif found.reason in _FOR_START and admitted is not None and admitted.status and admitted.since:
+    if found.reason in _FOR_START and admitted is not None and admitted.status and admitted.since:
         pods_ready.resumed(workload, FOR_START, moment(admitted.since))
     elif found.reason == FOR_RECOVERY and found.since:
         pods_ready.resumed(workload, FOR_RECOVERY, moment(found.since))

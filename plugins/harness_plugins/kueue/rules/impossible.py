@@ -11,6 +11,7 @@ from harness import Cluster, Job, Never, PodSet
 from harness.memo import Memo
 from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
+from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS
@@ -69,6 +70,9 @@ class Impossible:
         return known[0]
 
     def _judged(self, job: Job) -> Verdict | None:
+        if self._binder is not None and is_pod(job):
+            never = self._binder.never(job)
+            return None if never is None else Verdict(never, waits=False)
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             return Verdict(no_queue(self._cluster, job.namespace, job.queue), waits=False)

@@ -1,0 +1,42 @@
+"""The digest of a cluster: of all that is modelled of its manifests, and of nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from fractions import Fraction
+from typing import Any
+
+from harness.cluster.model import NEWER, Cluster
+
+_BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_of")
+"""What of a `Cluster` does not count in its digest."""
+
+
+def digest_of(cluster: Cluster) -> str:
+    """See `Cluster.digest`."""
+    made = {
+        item.name: list(value.items()) if isinstance(value, Mapping) else value
+        for item in fields(cluster)
+        if item.name not in _BESIDE and _counts(item, cluster)
+        for value in (getattr(cluster, item.name),)
+    }
+    text = json.dumps(made, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> object:
+    """A value of the model as JSON can write it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    return {item.name: getattr(value, item.name) for item in fields(value) if _counts(item, value)}
+
+
+def _counts(item: Field[Any], value: Any) -> bool:
+    """Whether a field is part of a digest: a `NEWER` one only where something was said of it."""
+    usual = item.default if item.default_factory is MISSING else item.default_factory()
+    return not item.metadata.keys() & NEWER.keys() or getattr(value, item.name) != usual

@@ -1,0 +1,240 @@
+"""Whose pods the Pods of a dump are: by what they were made for, as Kueue and the operators write it down.
+
+A Pod leads to its Workload by an annotation of Kueue's, by its pod group, or through its owners: a Job, or an
+operator's object, as far as the dump has them. What an owner that is not in the dump was made for is told by
+the labels that controllers put onto pods.
+
+https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
+https://kubernetes.io/docs/reference/labels-annotations-taints/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from harness.cluster.fields import Fields
+from harness.cluster.pods import Pod
+from harness.cluster.workloads import Workload, read_time
+
+WORKLOAD = "kueue.x-k8s.io/workload"
+POD_GROUP = "kueue.x-k8s.io/pod-group-name"
+JOB_UID = "kueue.x-k8s.io/job-uid"
+
+_OWNER_LABELS = (
+    ("Job", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"),
+    ("Job", "job-name", "controller-uid"),
+    ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid"),
+    ("", "training.kubeflow.org/job-name", ""),
+    ("", "ray.io/originated-from-cr-name", ""),
+)
+"""Labels of pods that name what they were made for: its kind ("" for any), its name, and its uid."""
+
+_HASH = re.compile(r"[0-9a-z]{5}")
+
+_Key = tuple[str, str]
+
+
+class Owner(NamedTuple):
+    """What an object was made for; each part is "" where nobody says it."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+def matched(
+    workloads: Sequence[Workload], pods: Iterable[Pod], manifests: Iterable[Mapping[str, Any]]
+) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
+    """Workloads with the time since when their jobs run, and Pods with the Workloads that they belong to.
+
+    Args:
+        workloads: as they were read.
+        pods: likewise.
+        manifests: all objects of the dump, also those of kinds that are not read.
+    """
+    several = tuple(pods)
+    if not workloads:
+        return (), several
+    objects = _Objects(manifests)
+    owners = _Owners(objects, workloads)
+    found = tuple(owners.with_workload(pod) for pod in several)
+    began = owners.began()
+    return tuple(
+        replace(each, began=began[each.key]) if each.key in began else each for each in workloads
+    ), found
+
+
+def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = manifest.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
+    """Labels or annotations, those that are texts."""
+    found = metadata.get(name)
+    if not isinstance(found, Mapping):
+        return {}
+    return {str(key): value for key, value in found.items() if isinstance(value, str)}
+
+
+def _namespace(manifest: Mapping[str, Any]) -> str:
+    return str(_metadata(manifest).get("namespace") or "default")
+
+
+class _Objects:
+    """The objects of a dump, and what they were made for."""
+
+    def __init__(self, manifests: Iterable[Mapping[str, Any]]) -> None:
+        self.others: list[Mapping[str, Any]] = []
+        self.pods: dict[_Key, Mapping[str, Any]] = {}
+        self.workloads: dict[_Key, Mapping[str, Any]] = {}
+        self._by_uid: dict[str, Mapping[str, Any]] = {}
+        self._by_name: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+        for manifest in manifests:
+            metadata, kind = _metadata(manifest), str(manifest.get("kind") or "")
+            name = str(metadata.get("name") or "")
+            space = _namespace(manifest)
+            if kind == "Pod":
+                self.pods[space, name] = manifest
+            elif kind == "Workload" and str(manifest.get("apiVersion")).startswith("kueue.x-k8s.io/"):
+                self.workloads[space, name] = manifest
+            else:
+                self.others.append(manifest)
+                if uid := str(metadata.get("uid") or ""):
+                    self._by_uid[uid] = manifest
+                self._by_name[space, kind, name] = manifest
+
+    def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
+        """What an object was made for, directly and in turn, nearest first; then what labels of it say."""
+        space, seen, next_ones = _namespace(manifest), set[Owner](), [manifest]
+        while next_ones:
+            current, next_ones = next_ones, []
+            for each in current:
+                for owner in _owners(_metadata(each)):
+                    if owner in seen:
+                        continue
+                    seen.add(owner)
+                    yield owner
+                    above = self.named(space, owner)
+                    if above is not None:
+                        next_ones.append(above)
+        labels = _texts(_metadata(manifest), "labels")
+        for kind, name, uid in _OWNER_LABELS:
+            if labels.get(name):
+                yield Owner(kind, labels[name], labels.get(uid, ""))
+
+    def named(self, space: str, owner: Owner) -> Mapping[str, Any] | None:
+        """The object that an owner reference means; None where the dump does not have it."""
+        if owner.uid in self._by_uid:
+            return self._by_uid[owner.uid]
+        found = self._by_name.get((space, owner.kind, owner.name))
+        if found is None or (owner.uid and str(_metadata(found).get("uid") or owner.uid) != owner.uid):
+            return None
+        return found
+
+
+def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
+    """The owner references of an object."""
+    found = metadata.get("ownerReferences")
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, Mapping):
+            yield Owner(*(str(each.get(name) or "") for name in Owner._fields))
+
+
+class _Owners:
+    """The Workloads of a dump by what they were made for.
+
+    Of several that were made for one object, the one counts that holds quota, of these the youngest; those
+    that are over or deactivated have no pods.
+    """
+
+    def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
+        self._objects = objects
+        self._by_uid: dict[str, Workload] = {}
+        self._by_owner: dict[tuple[str, str, str], tuple[Workload, str]] = {}
+        self._by_name: dict[_Key, Workload] = {}
+        self._of_nobody: dict[str, list[Workload]] = {}
+        working = [each for each in workloads if each.active and not each.finished]
+        self.working = sorted(working, key=lambda each: (each.holds_quota, each.created or 0))
+        for each in self.working:
+            metadata = _metadata(objects.workloads.get((each.namespace, each.name), {}))
+            self._by_name[each.namespace, each.name] = each
+            owners = list(_owners(metadata))
+            job = _texts(metadata, "labels").get(JOB_UID, "")
+            for uid in (job, *(owner.uid for owner in owners)):
+                if uid:
+                    self._by_uid[uid] = each
+            for owner in owners:
+                for kind in (owner.kind, ""):
+                    self._by_owner[each.namespace, kind, owner.name] = each, owner.uid
+            if not owners and not job:
+                self._of_nobody.setdefault(each.namespace, []).append(each)
+
+    def with_workload(self, pod: Pod) -> Pod:
+        """A Pod with the key of its Workload, if it has one."""
+        found = self._of_pod(pod)
+        return pod if found is None else replace(pod, workload=found.key)
+
+    def _of_pod(self, pod: Pod) -> Workload | None:
+        manifest = self._objects.pods.get((pod.namespace, pod.name), {})
+        metadata = _metadata(manifest)
+        named = _texts(metadata, "annotations").get(WORKLOAD, "")
+        found = self._by_name.get((pod.namespace, named)) or self._by_uid.get(str(metadata.get("uid") or ""))
+        if found is None and pod.labels.get(POD_GROUP):
+            found = self._by_name.get((pod.namespace, pod.labels[POD_GROUP]))
+        own = Owner("Pod", pod.name, "")
+        return found or self._of((own, *self._objects.line(manifest)), pod.namespace)[0]
+
+    def _of(self, line: Sequence[Owner], space: str) -> tuple[Workload | None, int]:
+        """The Workload of the nearest of several owners that has one, and which of them that is."""
+        for place, owner in enumerate(line):
+            found = self._by_uid.get(owner.uid) if owner.uid else None
+            if found is None:
+                found, uid = self._by_owner.get((space, owner.kind, owner.name), (None, ""))
+                if uid and owner.uid:  # another object of that name, which is gone
+                    found = None
+            if found is not None:
+                return found, place
+        for place, owner in enumerate(line):
+            for each in self._of_nobody.get(space, ()):
+                if _is_called_after(each.name, owner):
+                    return each, place
+        return None, 0
+
+    def began(self) -> dict[str, int]:
+        """Workload -> since when its job runs, by the start in the status of what it was made for.
+
+        Where that says none, those say it that were made for it in turn, such as the Jobs of a JobSet.
+        """
+        found: dict[str, tuple[int, int]] = {}
+        for manifest in self._objects.others:
+            status = manifest.get("status")
+            if not isinstance(status, Mapping) or "startTime" not in status:
+                continue
+            start = read_time(Fields(status, "", []), "startTime")
+            metadata, space = _metadata(manifest), _namespace(manifest)
+            own = Owner(
+                *(
+                    str(each or "")
+                    for each in (manifest.get("kind"), metadata.get("name"), metadata.get("uid"))
+                )
+            )
+            workload, place = self._of((own, *self._objects.line(manifest)), space)
+            if start is not None and workload is not None:
+                before = found.get(workload.key)
+                if before is None or (-place, -start) > (-before[0], -before[1]):
+                    found[workload.key] = place, start
+        return {key: start for key, (_, start) in found.items()}
+
+
+def _is_called_after(name: str, owner: Owner) -> bool:
+    """Whether a Workload without owners has the name of an object, or the one that Kueue makes of it."""
+    if not owner.name:
+        return False
+    if name == owner.name:
+        return True
+    prefix = f"{owner.kind.lower()}-{owner.name}-"
+    return bool(owner.kind) and name.startswith(prefix) and bool(_HASH.fullmatch(name[len(prefix) :]))

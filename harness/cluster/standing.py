@@ -1,0 +1,160 @@
+"""How the work of a dump stands: which of a job's pods run, on which nodes, and since when.
+
+What is asked of a job is the same for a Workload of Kueue's, whose pods are those that lead to it
+(`owners.py`), and for a Pod that is a job of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from harness.cluster.model import Cluster
+from harness.cluster.pods import Pod
+from harness.cluster.workloads import Workload
+from harness.policy import PodSet
+
+
+class Standing(NamedTuple):
+    """How one job of a dump stands.
+
+    Attributes:
+        pods: its Pods by their numbers in the job, those that run and those that wait for a node.
+        more: Pods of it beyond those that it is to have.
+        wanted: how many pods it is to have.
+        since: since when it runs, microseconds since 1970; None where it does not, or nobody says it.
+    """
+
+    pods: Mapping[int, Pod]
+    more: tuple[Pod, ...]
+    wanted: int
+    since: int | None
+
+
+def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
+    """How a job of a dump stands.
+
+    A Workload runs since its pods were ready (condition `PodsReady`), else since the start in the status of
+    its job, else since the first of its pods started, else, where the dump has no pods of it, since it was
+    admitted or got its quota. It does not while it has no quota, nor while one of its pods has no node.
+
+    Args:
+        cluster: the dump.
+        each: the job.
+    """
+    if isinstance(each, Pod):
+        return Standing({0: each}, (), 1, each.start if each.node else None)
+    pods = [pod for pod in cluster.pods_of.get(each.key, ()) if not pod.terminating]
+    rooms = list(_rooms(each))
+    numbered, more = _numbered(pods, rooms)
+    wanted = sum(len(room.numbers) for room in rooms)
+    return Standing(numbered, more, wanted, _since(each, numbered, wanted))
+
+
+def latest_of(cluster: Cluster) -> int | None:
+    """The last thing that Workloads and Pods say happened to them, microseconds since 1970; None for none."""
+    times = [each.created for each in cluster.workloads]
+    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
+    times += [each.began for each in cluster.workloads]
+    times += [each.start for each in cluster.pods]
+    return max((time for time in times if time is not None), default=None)
+
+
+def staying(cluster: Cluster) -> frozenset[str]:
+    """The Pods that stay on their nodes, by namespace and name.
+
+    Their nodes are there and have room for them, where those that started first come first. A Pod of a
+    Workload takes what it requests, or what the Workload says if that is more.
+    """
+    bound = [pod for pod in cluster.pods if pod.node in cluster.nodes and not pod.terminating]
+    bound.sort(key=lambda pod: (pod.start is None, pod.start or 0, pod.key))
+    said = _requests_of_workloads(cluster) if any(pod.workload for pod in bound) else {}
+    free = {pod.node: dict(cluster.nodes[pod.node].allocatable) for pod in bound}
+    found = set()
+    for pod in bound:
+        left, requests = free[pod.node], {**pod.spec.requests, "pods": 1}
+        for resource, amount in said.get(pod.key, {}).items():
+            requests[resource] = max(amount, requests.get(resource, 0))
+        asked = {
+            name: amount for name, amount in requests.items() if amount and (name != "pods" or name in left)
+        }
+        if all(left.get(resource, 0) >= amount for resource, amount in asked.items()):
+            found.add(pod.key)
+            for resource, amount in asked.items():
+                left[resource] -= amount
+    return frozenset(found)
+
+
+def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
+    """What Workloads say of their pods, by Pod."""
+    found: dict[str, Mapping[str, int]] = {}
+    for workload in cluster.workloads:
+        rooms = list(_rooms(workload))
+        for number, pod in standing_of(cluster, workload).pods.items():
+            found[pod.key] = next(room.pod_set.requests for room in rooms if number in room.numbers)
+    return found
+
+
+def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | None:
+    if not workload.holds_quota:
+        return None
+    if workload.is_true("PodsReady") and workload.conditions["PodsReady"].since:
+        return workload.conditions["PodsReady"].since
+    if pods and sum(bool(pod.node) for pod in pods.values()) < wanted:
+        return None
+    if workload.began is not None:
+        return workload.began
+    starts = [pod.start for pod in pods.values() if pod.start is not None]
+    if starts:
+        return min(starts)
+    held = [workload.conditions[name] for name in ("Admitted", "QuotaReserved") if workload.is_true(name)]
+    return next((condition.since for condition in held if condition.since), None)
+
+
+class _Room(NamedTuple):
+    """A pod set, and the numbers of its pods that are to run."""
+
+    pod_set: PodSet
+    numbers: range
+
+
+def _rooms(workload: Workload) -> Iterator[_Room]:
+    """The pod sets of a Workload; pods that have ended, or were not admitted, have no numbers."""
+    given: Mapping[str, int] = {}
+    if workload.admission is not None:
+        given = {each.name: each.count for each in workload.admission.assignments if each.count > 0}
+    first = 0
+    for pod_set in workload.pod_sets:
+        left = pod_set.count - min(workload.reclaimable.get(pod_set.name, 0), pod_set.count)
+        yield _Room(pod_set, range(first, first + min(given.get(pod_set.name, left), left)))
+        first += left
+
+
+def _numbered(pods: Iterable[Pod], rooms: Sequence[_Room]) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
+    """Pods by their numbers, and those that have none; who runs comes before who waits for a node.
+
+    A pod has the number that its index says, where that is free.
+    """
+    found: dict[int, Pod] = {}
+    more: list[Pod] = []
+    for pod in sorted(pods, key=lambda pod: (not pod.node, pod.index is None, pod.index or 0, pod.key)):
+        room = _room_of(pod, rooms, found)
+        free = [number for number in room.numbers if number not in found] if room is not None else []
+        if room is None or not free:
+            more.append(pod)
+            continue
+        wished = room.numbers.start + (pod.index or 0)
+        found[wished if pod.index is not None and wished in free else free[0]] = pod
+    return found, tuple(more)
+
+
+def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Room | None:
+    """The pod set of a pod: the one that its labels name, else one with room that asks for as much."""
+    named = [room for room in rooms if room.pod_set.name == pod.pod_set.lower()]
+    open_ = [room for room in named or rooms if any(number not in taken for number in room.numbers)]
+    alike = [room for room in open_ if _asked(room.pod_set.requests) == _asked(pod.spec.requests)]
+    return next(iter(alike or open_), None)
+
+
+def _asked(requests: Mapping[str, int]) -> dict[str, int]:
+    return {resource: amount for resource, amount in requests.items() if amount}

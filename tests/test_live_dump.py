@@ -1,0 +1,239 @@
+"""What a live dump has running goes on where it runs, since when it runs, whoever schedules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from cli_environment import called
+from live_dumps import GPU, history, job, node, owner, pod, queue, running, trace, workload, written
+
+import harness
+from harness.runs.run import Run
+from harness.units import HOUR, SECOND
+
+KUEUES = ("kueue-classic", "fairsharing")
+WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+
+
+def replayed(folder: Path, dump: str, *more: str, plugin: str = "kueue-classic", **job: Any) -> Run:
+    """The run of one job on top of a dump."""
+    out = folder / "runs"
+    asked = ["replay", trace(folder, **job), "--cluster", dump, "--at-start", "dump", "-p", plugin]
+    assert called([*asked, "-o", str(out), "--until", "12h", *more]) == 0
+    (found,) = [each for each in (out / "trace").iterdir() if not each.name.startswith(".")]
+    return Run.open(found)
+
+
+def bound(run: Run) -> dict[str, str]:
+    """Job, or pod of a job of several, -> the node that it is bound to at the first instant."""
+    rows = run.micros("decisions").filter((pl.col("action") == "bind") & (pl.col("time") == 0)).collect()
+    return dict(rows.select("pod", "node").rows())
+
+
+def warnings(run: Run) -> list[str]:
+    """What a run says of the Pods and Workloads of the manifests."""
+    return [each for each in run.info["cluster"]["warnings"] if " of the manifests" in each]
+
+
+def value(run: Run, metric: str, resource: str = "", scope: str = "all") -> float | None:
+    """A measured value."""
+    is_it = (pl.col("metric") == metric) & (pl.col("resource") == resource) & (pl.col("scope") == scope)
+    found: float | None = run.metrics.filter(is_it)["value"].item()
+    return found
+
+
+def forecast(capsys: pytest.CaptureFixture[str], *asked: str) -> Mapping[str, Any]:
+    """What `harness forecast --json` says."""
+    capsys.readouterr()
+    assert called(["forecast", *asked, "--futures", "5", "--workers", "1", "--json"]) == 0
+    found: Mapping[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("plugin", KUEUES)
+def test_a_job_of_a_whole_node_waits_until_a_node_is_empty(
+    plugin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two nodes hold a pod of 4 of 8 GPUs each; their jobs have run 9 of 10 h: the job of 8 waits 1 h."""
+    dump = written(
+        tmp_path, node("n0"), node("n1"), queue(),
+        running("a", 4, "n0"), running("b", 4, "n1"), workload("big", 8, created=0),
+    )  # fmt: skip
+    found = forecast(capsys, "--cluster", dump, "--history", history(tmp_path, 10), "-p", plugin)
+    (waits,) = found["waiting"]
+    assert [waits[f"{p}_seconds"] for p in ("p10", "p50", "p90")] == [3600.0] * 3
+
+
+@pytest.mark.parametrize("plugin", KUEUES)
+def test_the_pods_of_workloads_stay_on_their_nodes(plugin: str, tmp_path: Path) -> None:
+    """Where the scheduler would have put them elsewhere, too."""
+    dump = written(
+        tmp_path, node("n0"), node("n1"), node("n2"), queue(gpus=24),
+        running("a", 4, "n2", "n2"), running("b", 2, "n1"),
+    )  # fmt: skip
+    run = replayed(tmp_path, dump, plugin=plugin)
+    assert bound(run) == {
+        "d/job-a-1a2b3-0": "n2",
+        "d/job-a-1a2b3-1": "n2",
+        "d/job-b-1a2b3": "n1",
+        "late": "n0",
+    }
+    assert warnings(run) == []
+
+
+def test_what_is_left_of_a_node_is_all_that_others_get(tmp_path: Path) -> None:
+    """A job of 8 GPUs has quota at once, and no node before one is empty; nobody moves for it."""
+    dump = written(tmp_path, node("n0"), node("n1"), queue(), running("a", 4, "n0"), running("b", 4, "n1"))
+    run = replayed(tmp_path, dump, **{f"request.{GPU}": 8})
+    assert sorted(bound(run)) == ["d/job-a-1a2b3", "d/job-b-1a2b3"]
+    assert run.jobs.filter(pl.col("job_id") == "late")["start_time"].to_list() == [None]
+
+
+@pytest.mark.parametrize("plugin", ["default-preemption", "none", "backfill", "auto", "elasticquota"])
+def test_pods_stay_where_they_run_with_every_plugin_that_binds_pods(plugin: str, tmp_path: Path) -> None:
+    """Pods of a Workload, and one of nobody, each a job of its own."""
+    quotas = {
+        "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
+        "kind": "ElasticQuotaTree",
+        "metadata": {"name": "tree", "namespace": "kube-system"},
+        "spec": {"root": {"name": "root", "min": {GPU: 24}, "max": {GPU: 24}, "children": [
+            {"name": "d", "min": {GPU: 24}, "max": {GPU: 24}, "namespaces": ["d"]}]}},
+    }  # fmt: skip
+    dump = written(
+        tmp_path, node("n0"), node("n1"), node("n2"), [quotas] if plugin == "elasticquota" else [],
+        running("a", 4, "n2", "n2"), pod("own", "n1", 8, started=3, owners=[]),
+    )  # fmt: skip
+    run = replayed(tmp_path, dump, plugin=plugin)
+    assert bound(run) == {"d/a-0": "n2", "d/a-1": "n2", "d/own": "n1", "late": "n0"}
+    ran = dict(run.micros("jobs").select("job_id", "ran_before").collect().rows())
+    assert ran == {"d/a-0": 9 * HOUR, "d/a-1": 9 * HOUR, "d/own": 3 * HOUR, "late": None}
+    assert value(run, "jobs.at_start") == 3
+
+
+def test_a_pod_without_a_workload_takes_room_and_is_named(tmp_path: Path) -> None:
+    """It holds 6 of 8 GPUs of a node and no quota, so the job of 4 waits though all quota is free."""
+    dump = written(tmp_path, node("n0"), queue(), pod("notebook", "n0", 6, started=2, owners=[]))
+    run = replayed(tmp_path, dump, **{f"request.{GPU}": 4})
+    assert bound(run) == {"d/notebook": "n0"}
+    assert run.jobs.filter(pl.col("job_id") == "late")["start_time"].to_list() == [None]
+    (said,) = warnings(run)
+    assert said == (
+        "Pods of the manifests: 1 belong to no Workload (d/notebook): they hold room on nodes, and no quota"
+    )
+
+
+def test_pods_of_a_daemon_set_never_end_in_a_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The node has 7 GPUs for others for ever, and none of these pods counts as one that runs."""
+    agent = pod("agent", "n0", 1, started=500, owners=owner("DaemonSet", "agent"))
+    dump = written(
+        tmp_path, node("n0"), queue(), agent, running("a", 4, "n0"), workload("seven", 7, created=0)
+    )
+    found = forecast(capsys, "--cluster", dump, "--history", history(tmp_path, 10))
+    assert found["running"] == 1
+    (waits,) = found["waiting"]
+    assert waits["p50_seconds"] == 3600.0
+    assert any("1 belong to no Workload (d/agent)" in note for note in found["notes"])
+    run = replayed(tmp_path, dump)
+    assert value(run, "jobs.at_start") == 2
+
+
+def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) -> None:
+    """A node that is not there, one that is too small, Pods that are missing, and one too many."""
+    dump = written(
+        tmp_path, *(node(f"n{number}") for number in range(4)), queue(gpus=99),
+        running("lost", 1, "elsewhere"),
+        running("large", 8, "n0"), running("second", 4, "n0", hours=8),
+        workload("unseen", 1, held=9), job("unseen", 9),
+        workload("partly", 1, pods=2, held=9), job("partly", 9), pod("partly", "n1", 1, started=9),
+        running("many", 1, "n1"), pod("extra", "n1", 1, started=9, owners=owner("Job", "many")),
+        workload("stopped", 1), job("stopped", None), pod("stopped", "n1", 1, started=9),
+    )  # fmt: skip
+    run = replayed(tmp_path, dump)
+    finds = "the scheduler finds nodes for them"
+    said = [each.split("manifests: 1 ", 1)[1].removesuffix(f": {finds}") for each in warnings(run)]
+    assert said == [
+        "hold quota, and none of their Pods is in the manifests (d/job-unseen-1a2b3)",
+        "hold quota, and not all of their Pods are in the manifests (d/job-partly-1a2b3)",
+        "run on nodes that are not in the manifests (d/lost-0)",
+        "run on nodes that have no room for them beside the others (d/second-0)",
+        "run, and their Workloads hold no quota (d/stopped): they are taken to be gone",
+        "are more than their Workloads ask for (d/many-0): those that run hold room, and no quota",
+    ]
+    assert sum(each.endswith(finds) for each in warnings(run)) == 4
+    where = bound(run)
+    assert where["d/job-large-1a2b3"] == "n0"
+    assert where["d/job-partly-1a2b3-0"] == "n1"
+    assert where["d/job-second-1a2b3"] != "n0"
+    assert {"d/job-lost-1a2b3", "d/job-unseen-1a2b3", "d/job-partly-1a2b3-1"} <= where.keys()
+
+
+def test_who_is_preempted_at_the_first_instant_had_run_and_has_its_grace_period(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """9 h of 4 GPUs are lost, all of before the replay; its successor starts 30 s and the latency later."""
+    dump = written(tmp_path, node("n0"), queue(gpus=4, **WITHIN), running("low", 4, "n0"))
+    more = {"priority": 9, f"request.{GPU}": 4}
+    run = replayed(tmp_path, dump, "--set", "evictionLatency=2s", **more)
+    times = dict(run.micros("jobs").select("job_id", "start_time").collect().rows())
+    assert times["late"] == 32 * SECOND
+    assert value(run, "disruption.lost_before", GPU) == 36
+    assert value(run, "disruption.lost_before", GPU, "queue=q") == 36
+    assert value(run, "disruption.lost", GPU) == 0
+    assert value(run, "utilization.lost", GPU) == 0
+    capsys.readouterr()
+    assert called(["explain", str(run.path), "d/job-low-1a2b3"]) == 0
+    told = capsys.readouterr().out
+    assert "had run for 9h00m when the replay began" in told
+    assert "it had run for 9h00m and lost 9h00m of work (36.00 nvidia.com/gpu-hours)" in told
+
+
+@pytest.mark.parametrize(
+    ("losses", "lost", "said"),
+    [
+        ("resume", 0, "it had run for 9h00m and lost no work"),
+        ("checkpoint=2h", 4, "it had run for 9h00m and lost 1h00m of work"),
+    ],
+)
+def test_what_ran_before_is_lost_by_the_loss_model(
+    losses: str, lost: float, said: str, tmp_path: Path
+) -> None:
+    """Of 9 h nothing, or what came after the last checkpoint."""
+    dump = written(tmp_path, node("n0"), queue(gpus=4, **WITHIN), running("low", 4, "n0"))
+    run = replayed(tmp_path, dump, "--on-preemption", losses, priority=9, **{f"request.{GPU}": 4})
+    assert value(run, "disruption.lost_before", GPU) == lost
+    assert said in harness.explain(run, "d/job-low-1a2b3").text()
+
+
+def test_a_run_that_begins_with_nothing_has_neither_metric(tmp_path: Path) -> None:
+    """Nor the columns behind them."""
+    run = replayed(tmp_path, written(tmp_path, node("n0"), queue()))
+    assert not {"jobs.at_start", "disruption.lost_before"} & set(run.metrics["metric"])
+    assert "ran_before" not in run.jobs.columns
+    assert "lost_before" not in run.stints.columns
+
+
+WAITS = {
+    "apiVersion": "config.kueue.x-k8s.io/v1beta1",
+    "kind": "Configuration",
+    "waitForPodsReady": {"enable": True, "timeout": "10m", "requeuingStrategy": {"backoffLimitCount": 0}},
+}
+
+
+def test_pods_that_ran_before_are_ready_and_those_that_wait_have_waited(tmp_path: Path) -> None:
+    """Of three that were admitted 9 h, 6 min and 6 min ago, one lacks a pod: its 10 min are over in 4."""
+    dump = written(
+        tmp_path, node("n0"), queue(gpus=99), [WAITS],
+        running("old", 4, "n0"), running("new", 2, "n0", hours=0.1),
+        workload("half", 2, pods=2, held=0.1), job("half", 0.1),
+        pod("half-0", "n0", 2, started=0.1, owners=owner("Job", "half")),
+    )  # fmt: skip
+    run = replayed(tmp_path, dump)
+    evicted = run.micros("decisions").filter(pl.col("action") == "evict").collect()
+    assert evicted.select("job_id", "time").rows() == [("d/job-half-1a2b3", 240 * SECOND)]
