@@ -194,6 +194,10 @@ class PodsReady:
         """Whether a workload that holds no quota is not to be queued: for now, or for ever."""
         return workload in self._terms or workload in self._given_up
 
+    def is_due(self, now: int) -> bool:
+        """Whether some term may be over now."""
+        return bool(self._due) and self._due[0][0] <= now
+
     def due(self, now: int) -> Iterator[Workload]:
         """Whose term is over now, by name: time-outs of those that hold quota, backoffs of the others."""
         while self._due and self._due[0][0] <= now:
