@@ -237,7 +237,7 @@ CLAIMS = (
         "there are {} time-outs of {} jobs, and {} preemptions instead of {}.",
         _time_outs,
     ),
-    Claim(PODS_READY, "Of the time-outs {} are of single pods that ask for a whole node", _whole_nodes),
+    Claim(PODS_READY, "{} of the time-outs are those of single pods that ask for a whole node", _whole_nodes),
     Claim(
         PODS_READY,
         "The mean delay of all jobs is {} instead of {}.\n",
