@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.metrics.measurement import Compute
     from harness.policy import (
+        Assumptions,
         ByElasticQuotas,
         ByQueues,
         Foresight,
@@ -194,6 +195,7 @@ class PolicySpec:
     record: bool = False
     by_queues: ByQueues | None = None
     by_elastic_quotas: ByElasticQuotas | None = None
+    assumes: Assumptions | None = None
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
         """Whether the queue of every job must lead to a ClusterQueue of a cluster."""
@@ -252,6 +254,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
         record: bool = False,
         by_queues: ByQueues | None = None,
         by_elastic_quotas: ByElasticQuotas | None = None,
+        assumes: Assumptions | None = None,
     ) -> None:
         """Register a policy under a name.
 
@@ -270,6 +273,8 @@ class RegisterPolicy(Registrar[PolicySpec]):
                 called like a job's queue is then not enough, and a replay of such a job is refused.
             by_elastic_quotas: whether it goes by the elastic quotas of a cluster, whatever ClusterQueues it
                 has; they are then what it is measured against.
+            assumes: what it takes to be so because the manifests do not say it; printed before a replay, and
+                kept in its run.
 
         Raises:
             RegistrationError: something of it cannot be registered; names the plugin.
@@ -284,6 +289,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
             never=never,
             by_queues=by_queues,
             by_elastic_quotas=by_elastic_quotas,
+            assumes=assumes,
         )
         about.flags(clairvoyant=clairvoyant, record=record)
         spec = PolicySpec(
@@ -301,6 +307,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
             record,
             by_queues,
             by_elastic_quotas,
+            assumes,
         )
         self.registry.add(spec)
 

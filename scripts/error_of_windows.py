@@ -2,6 +2,7 @@
 
     python scripts/error_of_windows.py TRACE CLUSTER --length 7d [--plugin fairsharing]
                                        [--before 0d --before 1d ...] [--after 0d] [-o FOLDER]
+                                       [--set OPTION=VALUE ...]
 
 The trace is replayed as a whole, then once more for every window and every lead: from so long before the
 window until so long after it, on an empty cluster. Of each replay only the jobs that were submitted within
@@ -41,12 +42,21 @@ class Figures(NamedTuple):
 @click.option("--length", default="7d", help="of a window")
 @click.option("--before", multiple=True, default=("0d", "1d", "3d"), help="how long a replay runs first")
 @click.option("--after", default="0d", help="how long arrivals go on when the window is over")
+@click.option("--set", "chosen", multiple=True, metavar="OPTION=VALUE", help="an option of what decides")
 @click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=Path("windows"))
 def main(
-    trace: Path, cluster: Path, plugin: str, length: str, before: tuple[str, ...], after: str, output: Path
+    trace: Path,
+    cluster: Path,
+    plugin: str,
+    length: str,
+    before: tuple[str, ...],
+    after: str,
+    chosen: tuple[str, ...],
+    output: Path,
 ) -> None:
     """Print a Markdown table of how far windows are from the whole."""
-    whole = _jobs(harness.replay(trace, cluster=cluster, plugin=plugin, output=output))
+    options = dict(each.split("=", 1) for each in chosen)
+    whole = _jobs(harness.replay(trace, cluster=cluster, plugin=plugin, options=options, output=output))
     last: int = whole.select(_SUBMITTED.max()).item()
     span = parse_duration(length)
     ends = range(span, last + span, span)
@@ -67,6 +77,7 @@ def main(
                 trace,
                 cluster=cluster,
                 plugin=plugin,
+                options=options,
                 output=output / f"{lead}-{after}",
                 calibration=Calibration.parse(window=window),
             )

@@ -27,6 +27,7 @@ from harness.units import DAY, HOUR, MINUTE
 ROOT = Path(__file__).parents[1]
 GPU = "nvidia.com/gpu"
 SIX = "docs/philly-six-plugins.md"
+PODS_READY = "docs/kueue-pods-ready.md"
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
 """The columns of the tables of six plugins; `auto` decides as `elasticquota` does."""
 
@@ -40,6 +41,13 @@ CLAIMING = {
 
 ALONE = "harness replay traces/philly.parquet --plugin none"
 """What README and the page of the traces speak of."""
+
+
+ON_AND_OFF = (
+    "replay traces/philly.parquet -p kueue-classic@on -p kueue-classic@off "
+    "--set off.featureGates=DisableWaitForPodsReady=true"
+)
+"""Of the page of `waitForPodsReady`."""
 
 
 class Runs:
@@ -56,6 +64,10 @@ class Runs:
     def alone(self) -> harness.Run:
         """Philly with `none`, on its own cluster."""
         return self._found("results/philly/none-*", [ALONE])
+
+    def pods_ready(self, which: str) -> harness.Run:
+        """Philly with `waitForPodsReady` on or off, as its page replays it."""
+        return self._found(f"results/philly/{which}-*", [f"harness {ON_AND_OFF}"])
 
     def six(self, plugin: str) -> harness.Run:
         """Philly with one of six plugins, as their page replays it."""
@@ -241,7 +253,34 @@ def _alone(runs: Runs) -> list[str]:
     return [f"{100 * long:.0f}", value(run, "wait.first_start.p95"), f"{100 * allocated:.0f}"]
 
 
+def _time_outs(runs: Runs) -> list[str]:
+    """Time-outs, their jobs, and preemptions on and off."""
+    on, off = runs.pods_ready("on"), runs.pods_ready("off")
+    rows = on.decisions.filter(action="evict")
+    preemptions = [value(run, "disruption.preemptions") for run in (on, off)]
+    return [f"{len(rows):,}", f"{rows['job'].n_unique():,}", *preemptions]
+
+
+def _whole_nodes(runs: Runs) -> list[str]:
+    """Time-outs of jobs of one pod that asks for all GPUs of a node."""
+    run = runs.pods_ready("on")
+    jobs, timed_out = run.jobs, run.decisions.filter(action="evict")["job"]
+    whole = (jobs["pods"] == 1) & (jobs[f"request.{GPU}"] == 8)
+    return [f"{whole.gather(timed_out).sum():,}"]
+
+
 CLAIMS = (
+    Claim(
+        PODS_READY,
+        "there are {} time-outs of {} jobs, and {} preemptions instead of {}.",
+        _time_outs,
+    ),
+    Claim(PODS_READY, "{} of the time-outs are those of single pods that ask for a whole node", _whole_nodes),
+    Claim(
+        PODS_READY,
+        "The mean delay of all jobs is {} instead of {}.\n",
+        lambda runs: [value(runs.pods_ready(which), "delay.mean") for which in ("on", "off")],
+    ),
     Claim(
         "traces/README.md",
         "{} % of the jobs wait more than a minute, the 95th percentile of the wait is {}, and {} % of the "

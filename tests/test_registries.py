@@ -67,6 +67,7 @@ def test_names_can_be_called_on_command_lines_and_in_folders(kind: str, name: ob
         ("policies", ("p", Greedy), {"help": "h", "running": []}, "running must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "by_elastic_quotas": True}, "quotas must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "ignored_fields": ""}, "ignored_fields must be a function"),
+        ("policies", ("p", Greedy), {"help": "h", "assumes": "a"}, "assumes must be a function"),
         ("policies", ("p", Greedy), {"help": "h", "clairvoyant": "no"}, "clairvoyant must be True or False"),
         ("policies", ("p", Greedy), {"help": "h", "options": TWICE}, "two options are called 'x'"),
         ("policies", ("p", Greedy), {"help": "h", "options": TWICE[0]}, "and is one Option"),

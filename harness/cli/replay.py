@@ -342,6 +342,7 @@ def _preface(
     lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
     lines += [f"note: {note}" for note in trace.notes]
     lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
+    lines += _told("assumed", worlds, [(world, plan, plan.assumed) for world, plan in plans])
     for world in worlds:
         lines += _of_world(world, selected=selected)
     scale = worlds[0].cluster.scale

@@ -94,7 +94,7 @@ def validate(
     requests = [asked("recorded"), asked(spec.name)]
     plans = [request.plan(plugins) for request in requests]
     if not quiet:
-        for sentence in dict.fromkeys([*opened.notes, *world.assumed, *plans[1].warnings]):
+        for sentence in dict.fromkeys([*opened.notes, *world.assumed, *plans[1].assumed, *plans[1].warnings]):
             click.echo(printable(f"note: {sentence}"), err=True)
     runs = carried_out(
         requests,

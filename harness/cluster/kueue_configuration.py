@@ -24,6 +24,7 @@ GATES: Mapping[str, bool] = frozen(
     {
         "AdmissionFairSharing": True,
         "AdmissionGatedBy": True,
+        "DisableWaitForPodsReady": False,
         "FairSharingPreemptWithinNominal": True,
         "FairSharingPrioritizeNonBorrowing": True,
         "FlavorFungibilityImplicitPreferenceDefault": False,
@@ -64,7 +65,7 @@ class AdmissionFairSharing:
 
 @dataclass(frozen=True, slots=True)
 class KueueConfiguration:
-    """Kueue's Configuration.
+    """Kueue's Configuration; by default as Kueue fills it in where nobody gives it one.
 
     Attributes:
         strategies: fair sharing's preemption strategies; None where fair sharing is off.
@@ -72,14 +73,15 @@ class KueueConfiguration:
         gates: the modelled feature gates that it sets.
         evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
             the time of its eviction.
-        pods_ready: what becomes of workloads whose pods are not ready in time; None where nobody looks.
+        pods_ready: what becomes of workloads whose pods are not ready in time, unless the feature gate
+            `DisableWaitForPodsReady` is on; None where nobody looks.
     """
 
     strategies: tuple[str, ...] | None = None
     admission: AdmissionFairSharing | None = field(default=None, metadata=NEWER)
     gates: Mapping[str, bool] = field(default_factory=frozen)
     evicted_last: bool = True
-    pods_ready: WaitForPodsReady | None = field(default=None, metadata=NEWER)
+    pods_ready: WaitForPodsReady | None = field(default_factory=WaitForPodsReady, metadata=NEWER)
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:

@@ -41,19 +41,21 @@ class WaitForPodsReady:
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
-    """The section of a Configuration, None where it is off; and whether a time-out moves a workload's place.
+    """What a Configuration says of pods, None where nobody looks; and whether a time-out moves a workload.
+
+    Since 0.19 Kueue fills in the section where it is absent, or null. In v1beta1 a switch in it turns it on,
+    and where that is off nothing else of it counts.
 
     Args:
         fields: the Configuration.
-        older: whether it is of v1beta1, where a switch in the section turns it on.
+        older: whether it is of v1beta1.
     """
-    on = "waitForPodsReady" in fields
     fields = fields.child("waitForPodsReady")
-    on = on and (not older or fields.boolean("enable"))
+    on = not older or fields.boolean("enable")
     strategy = fields.child("requeuingStrategy")
     by_eviction = strategy.choice("timestamp", ("Eviction", "Creation"), "Eviction") == "Eviction"
     timeout = read_duration(fields, "timeout")
-    if timeout is None:
+    if timeout is None or (timeout == 0 and not older):
         timeout = _OLDER_TIMEOUT if older else _TIMEOUT
     elif timeout < SECOND:
         fields.fault("timeout", "must be 1s or more: Kueue knows times in whole seconds")
@@ -68,7 +70,7 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
         _seconds(strategy, "backoffBaseSeconds", _BASE),
         _seconds(strategy, "backoffMaxSeconds", _MOST),
     )
-    return (found if on else None), by_eviction
+    return (found, by_eviction) if on else (None, True)
 
 
 def read_duration(fields: Fields, name: str) -> int | None:

@@ -64,6 +64,8 @@ class Workload:
         grace_period: the longest of its pods' times to end, microseconds; None where none says it.
         time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
         gated_by: the text of its admission-gated-by annotation, "" if there is none.
+        time_outs: how often its pods were not ready in time.
+        requeue_at: until when it stays away from its queue, microseconds since 1970; None where it does not.
         began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
             dump does not have that.
     """
@@ -84,6 +86,8 @@ class Workload:
     grace_period: int | None = field(default=None, metadata=NEWER)
     time_left: int | None = field(default=None, metadata=NEWER)
     gated_by: str = field(default="", metadata=NEWER)
+    time_outs: int = field(default=0, metadata=NEWER)
+    requeue_at: int | None = field(default=None, metadata=NEWER)
     began: int | None = field(default=None, metadata=NEWER)
 
     @property
@@ -126,6 +130,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
     spec = fields.child("spec")
     status = fields.child("status")
     reference = spec.child("priorityClassRef")
+    requeue = status.child("requeueState")
     return Workload(
         name=metadata.name,
         namespace=metadata.namespace,
@@ -145,6 +150,8 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         grace_period=_grace_period(spec),
         time_left=_time_left(spec, status),
         gated_by=_gated_by(more.raw("annotations")),
+        time_outs=requeue.integer("count", least=0),
+        requeue_at=read_time(requeue, "requeueAt"),
     )
 
 

@@ -23,6 +23,7 @@ from harness.forecasting.present import now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
+from harness.runs.questions import assumptions
 from harness.runs.taken_over import not_as_it_was
 from harness.units import LONGEST, parse_duration
 
@@ -162,6 +163,7 @@ class Asked:
     ) -> tuple[History | None, list[str], str]:
         """The history that is given, else the jobs of the dump that have ended; or why there is none."""
         notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
+        notes += assumptions(settings.policy, cluster, settings.options)
         if self.history is None:
             try:
                 trace = ended_jobs(cluster, plugins)

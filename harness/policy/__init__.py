@@ -21,6 +21,7 @@ from harness.policy.decisions import (
 )
 from harness.policy.job import ENDLESS, Arrival, Job, PodSet, Startup
 from harness.policy.protocol import (
+    Assumptions,
     ByElasticQuotas,
     ByQueues,
     Foresight,
@@ -38,6 +39,7 @@ __all__ = [
     "ENDLESS",
     "Admit",
     "Arrival",
+    "Assumptions",
     "Bind",
     "ByElasticQuotas",
     "ByQueues",

@@ -86,3 +86,6 @@ ByElasticQuotas: TypeAlias = Callable[["Cluster"], bool]
 IgnoredFields: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
 """Which fields of a cluster's manifests a policy with these options ignores: sentences with kind, name and
 field."""
+
+Assumptions: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
+"""What a policy with these options takes to be so because a cluster's manifests do not say it: sentences."""

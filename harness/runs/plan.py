@@ -18,7 +18,7 @@ from harness.errors import OptionError
 from harness.recording import schemas
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.runs.lasting import Lasting
-from harness.runs.questions import ignored_fields, running_jobs
+from harness.runs.questions import assumptions, ignored_fields, running_jobs
 from harness.runs.taken_over import not_as_it_was
 from harness.text import printable
 from harness.trace.schema import STARTUP
@@ -145,6 +145,7 @@ class Plan:
             "cluster": self.cluster.digest,
             **({} if self.at_start.later is None else {"later": self.at_start.later.digest}),
             "said": [self.cluster.assumed, self.warnings],
+            **({"assumed": self.assumed} if self.assumed else {}),
             "policy": [policy.name, policy.owner, policy.version, policy.clairvoyant],
             **({"record": True} if policy.record else {}),
             "options": dict(self.options),
@@ -189,6 +190,11 @@ class Plan:
         found += self._left_out()
         found += ignored_fields(self.policy, self.cluster, self.options)
         return tuple(found)
+
+    @cached_property
+    def assumed(self) -> tuple[str, ...]:
+        """What the policy takes to be so because the manifests do not say it, in sentences."""
+        return tuple(assumptions(self.policy, self.cluster, self.options))
 
     @property
     def _whole(self) -> Cluster:

@@ -1,12 +1,12 @@
-"""What is asked of a policy beside a replay: what runs already, what can never start, what it ignores.
+"""What is asked of a policy beside a replay: what runs, what can never start, what it ignores and assumes.
 
-A plugin registers functions that answer (`running`, `never`, `ignored_fields`). Where one fails, or answers
-what is no answer, the error names the policy and its plugin.
+A plugin registers functions that answer (`running`, `never`, `ignored_fields`, `assumes`). Where one fails,
+or answers what is no answer, the error names the policy and its plugin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -73,18 +73,16 @@ def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, A
     Raises:
         PluginError: the policy's function failed, or its answer is none.
     """
-    if policy.ignored_fields is None:
-        return []
-    with _named(policy, "ignored_fields"):
-        answer: object = policy.ignored_fields(cluster, options)
-        if isinstance(answer, Iterable) and not isinstance(answer, str):
-            answer = list(answer)
-    if not isinstance(answer, list):
-        raise _wrong(policy, "ignored_fields", answer, _SENTENCES)
-    for each in answer:
-        if not isinstance(each, str):
-            raise _wrong(policy, "ignored_fields", each, _SENTENCES)
-    return answer
+    return _sentences(policy, "ignored_fields", policy.ignored_fields, cluster, options)
+
+
+def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
+    """What the policy takes to be so because the manifests do not say it, in sentences.
+
+    Raises:
+        PluginError: the policy's function failed, or its answer is none.
+    """
+    return _sentences(policy, "assumes", policy.assumes, cluster, options)
 
 
 def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
@@ -109,6 +107,27 @@ def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) 
         raise _wrong(policy, "never", answer, _REASON)
 
     return asked
+
+
+def _sentences(
+    policy: PolicySpec,
+    function: str,
+    ask: Callable[[Cluster, Mapping[str, Any]], Iterable[str]] | None,
+    cluster: Cluster,
+    options: Mapping[str, Any],
+) -> list[str]:
+    if ask is None:
+        return []
+    with _named(policy, function):
+        answer: object = ask(cluster, options)
+        if isinstance(answer, Iterable) and not isinstance(answer, str):
+            answer = list(answer)
+    if not isinstance(answer, list):
+        raise _wrong(policy, function, answer, _SENTENCES)
+    for each in answer:
+        if not isinstance(each, str):
+            raise _wrong(policy, function, each, _SENTENCES)
+    return answer
 
 
 def _is_arrival(value: object) -> bool:

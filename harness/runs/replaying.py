@@ -309,6 +309,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             **({"durations": times} if (times := durations(policy.options)) else {}),
             "clairvoyant": policy.clairvoyant,
             **({"record": True} if policy.record else {}),
+            **({"assumed": list(plan.assumed)} if plan.assumed else {}),
             "code": _told(theirs),
         },
         "harness": {"code": _told(ours)},

@@ -448,3 +448,21 @@ def test_an_option_of_no_selected_plugin_is_refused(harness: Callable, folder: P
     ended = harness("replay", trace, "--cluster", "c.yaml", "--set", "nothing=1")
     assert ended.code == 2
     assert "no plugin of this replay (auto) has an option 'nothing'" in ended.err
+
+
+def test_what_a_plugin_assumes_is_said_once_and_kept(harness: Callable, trace: Path, folder: Path) -> None:
+    """Also where several plugins, or several clusters, assume the same; what is off is not assumed."""
+    ended = harness("replay", trace, "-p", "kueue-classic", "-p", "fairsharing", "-p", "none")
+    (line,) = (each for each in ended.err.split("\n") if "waitForPodsReady" in each)
+    assert line.split("; ") == [
+        (
+            "assumed: kueue-classic, fairsharing: waitForPodsReady is on, as Kueue's defaults have it since "
+            "0.19: a workload is evicted whose pods are not all ready 30m00s after its admission"
+        ),
+        "--set featureGates=DisableWaitForPodsReady=true turns it off",
+    ]
+    runs = (folder / "results" / "trace").iterdir()
+    policies = [json.loads((run / "run.json").read_text())["policy"] for run in runs]
+    assert {each["name"] for each in policies if each.get("assumed")} == {"kueue-classic", "fairsharing"}
+    off = ("--set", "featureGates=DisableWaitForPodsReady=true")
+    assert "waitForPodsReady" not in harness("replay", trace, "-p", "kueue-classic", *off).err

@@ -567,13 +567,14 @@ def pods_ready(section: Any, version: str = "v1beta2") -> KueueConfiguration:
 
 
 def test_wait_for_pods_ready_is_read_with_the_defaults_of_its_version() -> None:
-    """In v1beta2 the section turns it on, in v1beta1 its switch; the older defaults are stricter."""
-    assert pods_ready({}).pods_ready == WaitForPodsReady(30 * MINUTE, 30 * MINUTE)
+    """In v1beta2 it is on, in v1beta1 its switch turns it on; the older defaults are stricter."""
+    for absent in ({}, None, {"timeout": "0s"}):
+        assert pods_ready(absent).pods_ready == WaitForPodsReady(30 * MINUTE, 30 * MINUTE)
     older = pods_ready({"enable": True}, "v1beta1")
     assert older.pods_ready == WaitForPodsReady(5 * MINUTE, 5 * MINUTE, block_admission=True)
     assert pods_ready({"timeout": "5m"}, "v1beta1").pods_ready is None
     assert pods_ready({"enable": False}, "v1beta1").pods_ready is None
-    assert pods_ready(None).pods_ready is None
+    assert pods_ready(None, "v1beta1").pods_ready is None
     strategy = {
         "timestamp": "Creation",
         "backoffLimitCount": 0,
@@ -596,6 +597,8 @@ def test_wait_for_pods_ready_is_read_with_the_defaults_of_its_version() -> None:
         backoff_max=9 * SECOND,
     )
     assert (found.evicted_last, pods_ready({}).evicted_last) == (False, True)
+    off = {"enable": False, "requeuingStrategy": {"timestamp": "Creation"}}
+    assert pods_ready(off, "v1beta1").evicted_last, "of a section that is off nothing counts"
 
 
 def test_all_faults_of_wait_for_pods_ready_come_at_once() -> None:

@@ -746,3 +746,20 @@ def test_without_a_topology_no_domains_are_drawn(runs: list[harness.Run]) -> Non
 def test_panels_of_domains_can_be_drawn(in_racks: harness.Run, charts: None) -> None:
     """In the page, with the room of the nodes as a dashed line."""
     assert "held in each rack" in harness.make_report([in_racks]).html()
+
+
+def test_what_plugins_assume_stands_where_it_says_what_a_report_rests_on(tmp_path: Path) -> None:
+    """Once, also where two runs assume it."""
+    trace = write(tmp_path / "trace.parquet", [{"queue": "blue", "submit_time": at} for at in (0, 5)])
+    (tmp_path / "cluster.yaml").write_text(small_clusters.queues({"blue": {"cpu": "4", "memory": "8Gi"}}))
+    found = [
+        harness.replay(trace, plugin=plugin, cluster=tmp_path / "cluster.yaml", output=tmp_path / "results")
+        for plugin in ("kueue-classic", "fairsharing")
+    ]
+    (told,) = [
+        block
+        for block in blocks(harness.make_report(found), "assumed")
+        if isinstance(block, Points) and block.title == "Assumed by plugins"
+    ]
+    (sentence,) = told.items
+    assert str(sentence).startswith("waitForPodsReady is on, as Kueue's defaults have it")

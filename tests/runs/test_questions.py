@@ -55,6 +55,8 @@ def with_policy(**how: Any) -> Plugins:
             {"ignored_fields": lambda *_: [5]},
             ": its function ignored_fields answers several texts.* type int",
         ),
+        ({"assumes": raising}, " failed in its function assumes: ValueError: boom"),
+        ({"assumes": lambda *_: [5]}, ": its function assumes answers several texts.* type int"),
         ({"running": raising}, " failed in its function running: ValueError: boom"),
         (
             {"running": lambda *_: 5},

@@ -9,6 +9,7 @@ _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAd
 """Of every controller manager: they stand beside Kueue's own fields."""
 
 _JOBS = "what jobs there are, and of which queue, the trace says"
+_HERE = "jobs run in this cluster"
 _RUNS = "it says how Kueue runs, not what it decides"
 _FIRST: list[Row] = [
     *modelled("fairSharing.enable", "waitForPodsReady.enable"),
@@ -21,11 +22,11 @@ _SECOND: list[Row] = [
     *assumed(
         "of quota that a resource has nowhere only what is asked for counts",
         "resources.quotaCheckStrategy",
+        usual=("BlockUndeclared",),
     ),
     *assumed("devices are not allocated", "resources.deviceClassMappings[].sources"),
-    *assumed(
-        "jobs run in this cluster", "multiKueue.clusterProfile", "multiKueue.incrementalDispatcherConfig"
-    ),
+    *assumed(_HERE, "multiKueue.clusterProfile"),
+    *assumed(_HERE, "multiKueue.incrementalDispatcherConfig.stepSize", usual=(3,)),
     *harmless(_RUNS, "visibilityServer"),
 ]
 """What v1beta2 alone has."""
@@ -56,11 +57,11 @@ CONFIGURATION = Coverage(
         "resources.deviceClassMappings[].name",
         "resources.deviceClassMappings[].deviceClassNames",
     ),
-    assumed(
-        "jobs run in this cluster",
-        *(f"multiKueue.{name}" for name in ("gcInterval", "origin", "workerLostTimeout", "dispatcherName")),
-        "multiKueue.externalFrameworks[].name",
-    ),
+    assumed(_HERE, "multiKueue.gcInterval", usual=("1m", "1m0s")),
+    assumed(_HERE, "multiKueue.origin", usual=("multikueue",)),
+    assumed(_HERE, "multiKueue.workerLostTimeout", usual=("15m", "15m0s")),
+    assumed(_HERE, "multiKueue.dispatcherName", usual=("kueue.x-k8s.io/multikueue-dispatcher-all-at-once",)),
+    assumed(_HERE, "multiKueue.externalFrameworks[].name"),
     harmless(
         _JOBS,
         "manageJobsWithoutQueueName",

@@ -75,6 +75,8 @@ IDLE_PLUGINS = (
 
 _STAY = "the plugins of the default profile decide, with their own weights"
 _ARGUMENTS = "profiles[].pluginConfig[].args"
+_OWN = "the plugin has its own defaults"
+_CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
 
 
 def _point(path: str) -> list[Row]:
@@ -115,7 +117,9 @@ _PROFILE: list[Row] = [
         )
     ),
     *harmless("they name what the arguments are", f"{_ARGUMENTS}.apiVersion", f"{_ARGUMENTS}.kind"),
-    *assumed("the plugin has its own defaults", _ARGUMENTS),
+    *assumed(_OWN, f"{_ARGUMENTS}.defaultingType", usual=("System",)),
+    *assumed(_OWN, f"{_ARGUMENTS}.resources", usual=(_CPU_AND_MEMORY,)),
+    *assumed(_OWN, _ARGUMENTS),
 ]  # fmt: skip
 
 SCHEDULER_CONFIGURATION = Coverage(

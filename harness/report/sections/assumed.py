@@ -39,6 +39,11 @@ def blocks(material: Material) -> Iterator[Block]:
         head=["setting", *material.names],
         rows=[[name, *values] for name, values in _settings(material)],
     )
+    assumed = dict.fromkeys(
+        sentence for run in material.runs for sentence in run.info["policy"].get("assumed", [])
+    )
+    if assumed:
+        yield Points(list(assumed), title="Assumed by plugins")
     warnings = dict.fromkeys(
         warning for run in material.runs for warning in run.info["cluster"].get("warnings", [])
     )

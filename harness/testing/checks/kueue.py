@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.models.cluster import KueueConfiguration
+from harness.options import boolean
 from harness.testing.checks.facts import Asked, Broken, Facts
 from harness.testing.checks.history import Step
 from harness.testing.checks.quota_forest import Cell, Node
@@ -23,7 +25,11 @@ class Kueue(ClusterQuotas):
         super().__init__(facts)
         options = facts.run.info["policy"]["options"]
         self._latency: int = options.get("evictionLatency", 0)
-        self._until_the_last = "ReclaimablePods=false" in options.get("featureGates", "")
+        kueue = facts.cluster.kueue or KueueConfiguration()
+        chosen = (each.split("=") for each in options.get("featureGates", "").split(",") if each)
+        gates = {**kueue.gates, **{name.strip(): boolean(value.strip()) for name, value in chosen}}
+        self._until_the_last = not gates.get("ReclaimablePods", True)
+        self._waits = None if gates.get("DisableWaitForPodsReady") else kueue.pods_ready
         self._admitted: dict[str, int] = {}
         self._going: list[tuple[int, Node, dict[Cell, int]]] = []  # until when Kueue counts it, by queue
         self._waiting: dict[str, tuple[Node, dict[str, int]]] = {}  # what jobs without quota ask for
@@ -75,8 +81,7 @@ class Kueue(ClusterQuotas):
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
         """Without a preemptor only those go whose pods were not ready in time, by Kueue's Configuration."""
-        kueue = self.facts.cluster.kueue
-        waits = kueue.pods_ready if kueue is not None else None
+        waits = self._waits
         if waits is None or step.row["reason"] not in _TIMED_OUT:
             yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
             return

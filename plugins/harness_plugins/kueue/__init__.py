@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         ignored_fields=_ignored_fields,
         never=_never,
         by_queues=_by_queues,
+        assumes=_assumes,
     )
     register(
         "fairsharing",
@@ -82,6 +83,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
         ignored_fields=_ignored_by_fair_sharing,
         never=_never,
         by_queues=_by_queues,
+        assumes=_assumes,
     )
 
 
@@ -137,9 +139,10 @@ def _answer(module: str, name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups, for a Workload stands for all pods of a job, and a delay of checks that nobody has."""
+    """PodGroups, as a Workload has all pods of a job; backoffs, and delays of checks that nobody has."""
     yield from ignored_groups(cluster, "Kueue admits a job as a whole, or what its min_pods allow")
     yield from ignored_scheduling_groups(cluster)
+    yield from import_module("harness_plugins.kueue.factory").ignored_backoffs(cluster, options)
     delay = parse_check_delays(options["admissionCheckDelay"])
     if delay and not any(queue.checks for queue in cluster.cluster_queues.values()):
         yield "option admissionCheckDelay does nothing: no ClusterQueue has an admission check"
@@ -154,6 +157,12 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
                 f"ClusterQueue {name}: spec.preemption.borrowWithinCohort does not choose whom fair sharing "
                 "preempts; shares alone do"
             )
+
+
+def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
+    """That pods have to be ready in time, see `factory`."""
+    found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
+    return found
 
 
 def _make(name: str) -> PolicyFactory:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import ClusterError, Fault, OptionError
-from harness.models.cluster import STRATEGIES, AdmissionFairSharing, Cluster, KueueConfiguration
+from harness.models.cluster import (
+    STRATEGIES,
+    AdmissionFairSharing,
+    Cluster,
+    KueueConfiguration,
+    WaitForPodsReady,
+)
 from harness.options import did_you_mean
 from harness.policy import Possible, View
-from harness.units import SECOND
+from harness.units import SECOND, format_duration
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
@@ -89,7 +95,7 @@ def _policy(
         cluster,
         latency=options["evictionLatency"],
         binder=binder,
-        pods_ready=pods_ready(_configuration(cluster)),
+        pods_ready=pods_ready(_configuration(cluster), gates),
         impossible=Impossible(cluster, scheduler.cache, gates, binder),
         checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
     )
@@ -101,9 +107,35 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return Impossible(cluster, Cache(cluster), gates, _binder(cluster)).never
 
 
-def pods_ready(configuration: KueueConfiguration) -> PodsReady | None:
+def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """That pods have to be ready in time, where the manifests say of it no more than Kueue's defaults."""
+    waits = _waits(_configuration(cluster), _gates(cluster, options))
+    if waits is not None and waits == KueueConfiguration().pods_ready:
+        yield (
+            "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted whose "
+            f"pods are not all ready {format_duration(waits.timeout)} after its admission; "
+            "--set featureGates=DisableWaitForPodsReady=true turns it off"
+        )
+
+
+def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """That Workloads do not stay away from their queue, where nobody looks at pods."""
+    away = [each.key for each in cluster.workloads if each.requeue_at is not None]
+    if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
+        more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""
+        yield (
+            f"Workload {away[0]}{more}: status.requeueState.requeueAt does not count: waitForPodsReady is off"
+        )
+
+
+def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | None:
     """Who knows whose pods are not ready; None where Kueue does not look."""
-    return None if configuration.pods_ready is None else PodsReady(configuration.pods_ready)
+    waits = _waits(configuration, gates)
+    return None if waits is None else PodsReady(waits)
+
+
+def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
+    return None if gates.disable_wait_for_pods_ready else configuration.pods_ready
 
 
 def _binder(cluster: Cluster) -> Binder | None:

@@ -12,6 +12,7 @@ from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject,
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
+from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission import Admitted, Preempted
@@ -107,10 +108,10 @@ class KueuePolicy:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
                 self._limits.limit(workload, start.manifest.time_left)
-            if not workload.has_quota:
-                self._queue_up(workload)
-            else:
+            if workload.has_quota:
                 self._present.append((workload, start))
+            elif not self._waits_out(workload, start, now):
+                self._queue_up(workload)
             return
         verdict = self._impossible.judge(job) if self._impossible is not None else None
         if verdict is not None:
@@ -307,17 +308,32 @@ class KueuePolicy:
                 since = admitted_since(start.manifest)
                 admitted = None if since is None else self._beginning.time_of(since, now)
                 self._executions.take_over(workload, start, now, admitted)
+                if self.pods_ready is not None and not start.ready:
+                    take_over_readiness(self.pods_ready, workload, start.manifest, self._time_of(now))
                 yield Admit(workload.job, start.flavors, start.counts)
             if self._binder is not None:
                 yield from self._binder.bind_running()
-            for workload, _, reason in part:
+            for workload, start, reason in part:
                 if reason:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
                     self._executions.told_to_go(workload, now)
+                self._waits_out(workload, start, now)
+                if reason:
                     yield Preempt(workload.job, None, reason)
         if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
             yield from self._binder.run()
+
+    def _time_of(self, now: int) -> Callable[[int], int]:
+        """A time of a manifest on the replay's clock, which begins now."""
+        return lambda since: self._beginning.time_of(since, now)
+
+    def _waits_out(self, workload: Workload, start: Start, now: int) -> bool:
+        """Whether one that was there before stays away from its queue, because its pods were not ready."""
+        if self.pods_ready is None:
+            return False
+        take_over_backoff(self.pods_ready, workload, start.manifest, self._time_of(now), now)
+        return self.pods_ready.stays_away(workload)
 
     def _to_leave(self, workload: Workload, start: Start) -> str:
         """Why a workload may not keep the quota that it held before; "" if it may."""

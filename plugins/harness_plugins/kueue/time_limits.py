@@ -72,7 +72,8 @@ class TimeLimits:
 
     def enforce(self, now: int) -> Iterable[Preempt | Reject]:
         """All that follows from the time now."""
-        if self._pods_ready is None and not self._expired and not self._times.is_due(now):
+        term = self._pods_ready is not None and self._pods_ready.is_due(now)
+        if not (term or self._expired or self._given_up or self._times.is_due(now)):
             return ()  # as nearly always, and this is asked in every cycle
         return self._enforce(now)
 

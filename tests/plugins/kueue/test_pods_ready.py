@@ -69,17 +69,56 @@ def test_who_is_ready_or_done_at_the_very_time_out_is_not_evicted(startup: int, 
     assert lines(found) == ["0 admit slow", f"{startup + seconds} finish slow"]
 
 
-def test_without_the_section_nobody_looks_whether_pods_are_ready() -> None:
+OLDER = configuration() | {"apiVersion": "config.kueue.x-k8s.io/v1beta1"}
+DISABLED = {"featureGates": "DisableWaitForPodsReady=true"}
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        [configuration()],
+        [configuration(waitForPodsReady=None)],
+        [configuration(waitForPodsReady={"timeout": "0s"})],
+        [configuration(waitForPodsReady={"timeout": "30m", "blockAdmission": False})],
+    ],
+    ids=["no Configuration", "no section", "null", "timeout of 0", "said"],
+)
+def test_by_default_pods_have_half_an_hour_to_be_ready(given: list[Any], plugin: str) -> None:
+    """Since 0.19, where the Configuration of v1beta2 lacks the section, and where there is none at all."""
+    jobs = Jobs().add("stuck", "q", 4, startup=None).add("other", "q", 4, at=1, seconds=30)
+    found = happened(jobs, *given, queue("q", cpu=4), plugin=plugin, until=2000)
+    assert lines(found) == [
+        "0 admit stuck",
+        "1800 evict stuck: PodsReadyTimeout",
+        "1800 admit other",
+        "1830 finish other",
+        "1860 admit stuck",
+    ]
+    assert found.row("evict", "stuck").detail["requeueAt"] == 1860
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ([OLDER], {}),
+        ([OLDER | {"waitForPodsReady": {"enable": False, "timeout": "10s"}}], {}),
+        ([configuration(featureGates={"DisableWaitForPodsReady": True})], {}),
+        ([configuration(featureGates={"DisableWaitForPodsReady": True}, waitForPodsReady={})], {}),
+        ([], DISABLED),
+        ([configuration(waitForPodsReady={"timeout": "10s"})], DISABLED),
+    ],
+    ids=["v1beta1", "v1beta1 off", "gate", "gate, section", "option", "option, section"],
+)
+def test_v1beta1_and_a_feature_gate_have_nobody_look_at_pods(given: list[Any], options: Any) -> None:
     """A job that never is ready holds its quota, and who starts up slowly ends later."""
-    jobs = Jobs().add("stuck", "q", 2, startup=None).add("slow", "q", 2, startup=1000, seconds=5)
-    off = configuration(waitForPodsReady={"enable": False, "timeout": "10s"})
-    off["apiVersion"] = "config.kueue.x-k8s.io/v1beta1"
-    for manifests in ([queue("q", cpu=4)], [off, queue("q", cpu=4)]):
-        assert lines(happened(jobs, *manifests, until=2000)) == [
-            "0 admit stuck",
-            "0 admit slow",
-            "1005 finish slow",
-        ]
+    jobs = Jobs().add("stuck", "q", 2, startup=None).add("slow", "q", 2, startup=2000, seconds=5)
+    assert lines(happened(jobs, *given, queue("q", cpu=4), until=2100, **options)) == [
+        "0 admit stuck",
+        "0 admit slow",
+        "2005 finish slow",
+    ]
 
 
 def test_a_victim_of_preemption_has_neither_time_out_nor_backoff() -> None:

@@ -22,6 +22,8 @@ from kueue_worlds import (
 
 import harness
 from harness.errors import ClusterError
+from harness.options import resolve
+from harness.plugins import load
 
 WITHIN = {"withinClusterQueue": "LowerPriority"}
 
@@ -496,4 +498,89 @@ def test_checks_of_a_workload_that_holds_quota_are_ready_when_the_replay_begins(
         "80 start high",
         "85 admit default/old",
         "95 start default/old",
+    ]
+
+
+# --- waitForPodsReady -------------------------------------------------------------------------------------
+
+
+def unready(reason: str, hour: int, status: str = "False") -> Manifest:
+    """A Workload that was admitted at 1 o'clock, of two pods for which the nodes have room for one."""
+    made = workload("old", 4, hour=1, since=1, pods=2)
+    made["status"]["conditions"].append(_condition("PodsReady", reason, hour) | {"status": status})
+    return made
+
+
+TWO_HOURS = configuration(waitForPodsReady={"timeout": "2h", "recoveryTimeout": "90m"})
+
+
+@pytest.mark.parametrize(
+    ("old", "due"),
+    [
+        (unready("WaitForStart", 1), 3599),
+        (unready("PodsReady", 1), 3599),
+        (unready("WaitForRecovery", 1), 1799),
+        (unready("WaitForStart", 1, "True"), None),
+        (workload("old", 4, hour=1, since=1, pods=2), 7200),
+    ],
+    ids=["starts", "older reason", "lost", "ready", "without the condition"],
+)
+def test_pods_of_the_manifests_are_waited_for_since_their_condition_says(
+    old: Manifest, due: int | None
+) -> None:
+    """The last that the manifests know of is 2 o'clock, a second before the replay begins."""
+    latest = workload("latest", 1, hour=2)
+    where = cluster(TWO_HOURS, queue("q", cpu=8), node("n", 4), old, latest)
+    happened = Happened(where, Jobs(), until=8000)
+    evicted = [] if due is None else [f"{due} evict default/old: PodsReadyTimeout"]
+    assert happened.lines("evict") == evicted
+    if due is not None:
+        cause = "WaitForRecovery" if due == 1799 else "WaitForStart"
+        assert happened.row("evict", "default/old").detail["cause"] == cause
+
+
+def test_time_outs_of_the_manifests_count_and_their_backoff_is_waited_for() -> None:
+    """Nobody who stays away until 3 o'clock is queued before; the third wait is four times the first."""
+    away = workload("away", 4, hour=1, pods=2, requeueState={"count": 2, "requeueAt": _hour(3)})
+    over = workload("over", 2, hour=2, requeueState={"count": 1, "requeueAt": _hour(1)})
+    where = cluster(queue("q", cpu=10), node("n", 6), away, over)
+    happened = Happened(where, Jobs(), until=5500)
+    assert happened.lines("admit", "evict") == [
+        "0 admit default/over",
+        "3599 admit default/away",
+        "5399 evict default/away: PodsReadyTimeout",
+    ]
+    detail = happened.row("evict", "default/away").detail
+    assert (detail["count"], detail["requeueAt"]) == (3, 5399 + 4 * 60)
+
+
+def test_backoffs_of_the_manifests_do_not_count_where_nobody_looks_at_pods() -> None:
+    """Nor those of admission checks; a warning says so."""
+    away = workload("away", 4, hour=1, requeueState={"count": 2, "requeueAt": _hour(3)})
+    off = configuration(featureGates={"DisableWaitForPodsReady": True})
+    where = cluster(off, queue("q", cpu=4), away)
+    assert Happened(where, Jobs(), until=10).lines("admit") == ["0 admit default/away"]
+    spec = load().policy("kueue-classic")
+    assert spec.ignored_fields is not None
+    options = resolve(spec.options, {}, owner="kueue-classic")
+    assert list(spec.ignored_fields(where, options)) == [
+        "Workload default/away: status.requeueState.requeueAt does not count: waitForPodsReady is off"
+    ]
+
+
+def test_a_workload_that_is_leaving_stays_away_until_its_manifest_says() -> None:
+    """Its quota is free before that."""
+    old = workload(
+        "old",
+        4,
+        hour=1,
+        since=1,
+        evicted="PodsReadyTimeout",
+        requeueState={"count": 1, "requeueAt": "2026-01-01T23:01:00Z"},
+    )
+    happened = Happened(cluster(queue("q", cpu=4), old), Jobs(), until=100)
+    assert happened.lines("admit", "evict") == [
+        "0 admit default/old",
+        "0 evict default/old: PodsReadyTimeout",
+        "59 admit default/old",
     ]

@@ -6,6 +6,7 @@ What a case says and the model does not take is an error: an answer that leaves 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, final
 
 from harness.errors import ClusterError, Fault
@@ -43,6 +44,9 @@ class Setting(NamedTuple):
 def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     """Read a case's configuration and objects.
 
+    Nobody looked at pods in recordings that do not configure it: they drove the scheduler without the
+    workload controller, and without the defaults of its manager.
+
     Args:
         case: the case.
         over_time: whether it is about what happens over time.
@@ -61,7 +65,8 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     faults += [Fault("", text) for text in cluster.warnings if NOT_MODELLED in text or NOT_READ in text]
     if faults:
         raise ClusterError(case["id"], faults)
-    return Setting(cluster, cluster.kueue, gates)
+    recorded = cluster.kueue if _OVER_TIME in config else replace(cluster.kueue, pods_ready=None)
+    return Setting(cluster, recorded, gates)
 
 
 @final

@@ -53,7 +53,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
         evicted_last=configuration.evicted_last,
         shortcuts=shortcuts,
     )
-    waits = pods_ready(configuration)
+    waits = pods_ready(configuration, gates)
     policy = KueuePolicy(scheduler, cluster, pods_ready=waits)
     counting = "counts" in case["expect"]
     record = Record(policy, counting=counting)

@@ -19,6 +19,7 @@ class Gates:
 
     admission_fair_sharing: bool
     admission_gated_by: bool
+    disable_wait_for_pods_ready: bool
     fair_sharing_preempt_within_nominal: bool
     fair_sharing_prioritize_non_borrowing: bool
     flavor_fungibility_implicit_preference_default: bool

@@ -52,15 +52,17 @@ class _Admission:
         seen: the other ones, where they are not ready all at once.
         ready: whether all are now.
         going: whether it was told to go.
+        recovers: whether its pods were ready before the replay, and lost.
     """
 
-    __slots__ = ("going", "left", "missing", "ready", "seen")
+    __slots__ = ("going", "left", "missing", "ready", "recovers", "seen")
 
     def __init__(self, pods: int) -> None:
         self.left = self.missing = pods
         self.seen: set[int] = set()
         self.ready = False
         self.going = False
+        self.recovers = False
 
 
 @final
@@ -92,6 +94,21 @@ class PodsReady:
         self._admissions[workload] = _Admission(pods)
         self._unready += 1
         self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
+
+    def resumed(self, workload: Workload, cause: str, since: int) -> None:
+        """Since before the replay its pods are waited for: to start, or to come back."""
+        settings = self._settings
+        recovers = self._admissions[workload].recovers = cause == FOR_RECOVERY
+        limit = settings.recovery_timeout if recovers else settings.timeout
+        self._terms.pop(workload, None)
+        if limit is not None:
+            self._set_term(workload, since + limit)
+
+    def timed_out_before(self, workload: Workload, times: int, requeue_at: int | None) -> None:
+        """A workload timed out so often before the replay began, and stays away from its queue until then."""
+        self._counts[workload] = times
+        if requeue_at is not None:
+            self._set_term(workload, requeue_at)
 
     def started(self, workload: Workload, pods: range) -> None:
         """These pods are ready for the first time in this admission, or have ended, which counts as much."""
@@ -177,6 +194,10 @@ class PodsReady:
         """Whether a workload that holds no quota is not to be queued: for now, or for ever."""
         return workload in self._terms or workload in self._given_up
 
+    def is_due(self, now: int) -> bool:
+        """Whether some term may be over now."""
+        return bool(self._due) and self._due[0][0] <= now
+
     def due(self, now: int) -> Iterator[Workload]:
         """Whose term is over now, by name: time-outs of those that hold quota, backoffs of the others."""
         while self._due and self._due[0][0] <= now:
@@ -188,7 +209,8 @@ class PodsReady:
     def time_out(self, workload: Workload, now: int) -> TimedOut:
         """A workload's pods were not ready in time: it goes, and stays away for a while, or for ever."""
         settings = self._settings
-        cause = FOR_START if self._admissions[workload].missing else FOR_RECOVERY
+        admission = self._admissions[workload]
+        cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
         count = self._counts[workload] = self._counts.get(workload, 0) + 1
         if settings.limit is not None and count > settings.limit:
             self._given_up.add(workload)

@@ -1,0 +1,50 @@
+"""Takes over what Workload manifests say of pods that were not ready in time, or are not ready yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.models.cluster import Workload as Manifest
+from harness_plugins.kueue.rules.wait_for_pods_ready import FOR_RECOVERY, FOR_START, PodsReady
+from harness_plugins.kueue.state.workload import Workload
+
+_READY = "PodsReady"
+_FOR_START = (FOR_START, _READY)
+"""Reasons by which pods are waited for from the admission on; older releases say the second."""
+
+
+def take_over_backoff(
+    pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int], now: int
+) -> None:
+    """How often a workload timed out, and until when it stays away from its queue, now or once it is gone.
+
+    Args:
+        pods_ready: hears of it.
+        workload: the workload.
+        manifest: says it.
+        moment: a time of a manifest on the replay's clock.
+        now: when the replay begins.
+    """
+    until = None
+    if manifest.requeue_at is not None and not pods_ready.stays(workload):
+        until = moment(manifest.requeue_at)
+    if manifest.time_outs or until is not None:
+        later = until is not None and until > now
+        pods_ready.timed_out_before(workload, manifest.time_outs, until if later else None)
+
+
+def take_over_readiness(
+    pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
+) -> None:
+    """Since when the pods of one that holds quota are waited for, where its condition says that.
+
+    They are to start since it was admitted, or to come back since they were lost (upstream's
+    admittedNotReadyWorkload). Kueue writes the condition only where it looks at pods.
+    """
+    found, admitted = manifest.conditions.get(_READY), manifest.conditions.get("Admitted")
+    if found is None:
+        return
+    if found.reason in _FOR_START and admitted is not None and admitted.status and admitted.since:
+        pods_ready.resumed(workload, FOR_START, moment(admitted.since))
+    elif found.reason == FOR_RECOVERY and found.since:
+        pods_ready.resumed(workload, FOR_RECOVERY, moment(found.since))
