@@ -13,7 +13,8 @@ from harness.plugins import Plugins, load
 from harness.runs.arguments import check_arguments, check_forecast, checked_requests
 from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
-from harness.runs.request import GRACE_PERIOD, Request, checked_label
+from harness.runs.labels import checked_label
+from harness.runs.request import GRACE_PERIOD, Request
 from harness.runs.run import Keep, Run, opened
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def replay(
     force: bool = False,
     keep: Keep = "all",
     at_start: str | None = None,
+    unfinished: str = "draw",
+    seed: int = 0,
     twin: str | Twin | None = None,
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
@@ -96,6 +99,10 @@ def replay(
             only, with its metrics.
         at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without; by default
             `empty` for a trace with dates from before what the manifests know, else `dump`.
+        unfinished: how long unfinished work of the manifests runs, which they do not say: `draw` draws run
+            times of jobs that ended, as forecasts do; `limit` takes what it may run at most; `drop` leaves it
+            out; a duration such as `2h` is the run time of each.
+        seed: of these draws; twins have draws of their own.
         twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
             default the trace itself.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
@@ -122,6 +129,8 @@ def replay(
         force=force,
         keep=keep,
         at_start=at_start,
+        unfinished=unfinished,
+        seed=seed,
         twin=twin,
     )
     run = request.run(plugins=plugins, watch=watch)
@@ -275,6 +284,7 @@ def forecast(
     horizon: str | int = "7d",
     now: int | None = None,
     reader: str | None = None,
+    others: Mapping[str, str | Path | Cluster] | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
     plugins: Plugins | None = None,
@@ -298,6 +308,8 @@ def forecast(
         horizon: how far futures are played at most; a duration such as `7d`, or microseconds.
         now: what time it is, microseconds since 1970; by default the last that the manifests say of work.
         reader: the format of the history.
+        others: names -> the cluster as it might be, such as `cluster.patched("more.yaml")`: what each of them
+            changes for each workload is in the forecast's `shifts`.
         workers: how many processes play futures; 1 is this process. By default as many as there are cores
             and memory for.
         executor: plays them instead; one that forks its processes is refused, see `sweep`.
@@ -324,6 +336,7 @@ def forecast(
             "horizon": horizon,
             "now": now,
             "reader": reader,
+            "others": others,
             "workers": workers,
             "executor": executor,
             "plugins": plugins,
@@ -331,7 +344,18 @@ def forecast(
         }
     )
     asked = Asked(
-        cluster, history, submit, plugin, options, on_preemption, futures, seed, horizon, now, reader
+        cluster,
+        history,
+        submit,
+        plugin,
+        options,
+        on_preemption,
+        futures,
+        seed,
+        horizon,
+        now,
+        reader,
+        others or {},
     )
     return asked.made(plugins or load(), workers=workers, executor=executor, watch=watch)
 

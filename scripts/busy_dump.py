@@ -53,7 +53,12 @@ def manifests(running: int, waiting: int) -> Iterator[dict[str, Any]]:
 
 
 def workload(
-    name: str, queue: str, gpus: int, created: datetime, admitted: datetime | None = None
+    name: str,
+    queue: str,
+    gpus: int,
+    created: datetime,
+    admitted: datetime | None = None,
+    flavor: str = "gpu",
 ) -> dict[str, Any]:
     """One Workload, that runs if it was admitted."""
     requests = {"resources": {"requests": {GPU: str(gpus)}}}
@@ -69,7 +74,7 @@ def workload(
         },
     }
     if admitted is not None:
-        usage = {"name": "main", "count": 1, "flavors": {GPU: "gpu"}, "resourceUsage": {GPU: str(gpus)}}
+        usage = {"name": "main", "count": 1, "flavors": {GPU: flavor}, "resourceUsage": {GPU: str(gpus)}}
         found["status"] = {
             "admission": {"clusterQueue": queue, "podSetAssignments": [usage]},
             "conditions": [

@@ -32,7 +32,13 @@ status: {phase: Running, startTime: "2026-01-01T00:00:00Z"}
 def replay(write_trace: Callable[..., Path], folder: Path, plugin: str) -> harness.Run:
     (folder / "cluster.yaml").write_text(CLUSTER)
     trace = write_trace({"submit_time": 5, "request.cpu": 2000, "priority": 10, "duration": 7})
-    return harness.replay(trace, plugin=plugin, cluster=folder / "cluster.yaml", output=folder / "results")
+    return harness.replay(
+        trace,
+        plugin=plugin,
+        cluster=folder / "cluster.yaml",
+        output=folder / "results",
+        unfinished="limit",  # the pod has none
+    )
 
 
 def test_running_pods_hold_their_nodes_and_count_as_jobs_without_a_duration(
@@ -145,7 +151,11 @@ def test_a_rejected_pod_of_the_manifests_is_no_job_that_could_finish(
     (tmp_path / "cluster.yaml").write_text(large + QUOTAS)
     trace = write_trace({"request.cpu": 1000, "duration": 7})
     run = harness.replay(
-        trace, plugin="elasticquota", cluster=tmp_path / "cluster.yaml", output=tmp_path / "results"
+        trace,
+        plugin="elasticquota",
+        cluster=tmp_path / "cluster.yaml",
+        output=tmp_path / "results",
+        unfinished="limit",
     )
     assert run.jobs.select("job_id", "state").rows() == [("shop/web", "rejected"), ("j0", "finished")]
     counted = run.metrics.filter(pl.col("metric").str.starts_with("jobs.") & (pl.col("scope") == "all"))

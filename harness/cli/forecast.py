@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import loaded_plugins
-from harness.cli.replay import assign
+from harness.cli.plugin_options import assign
 from harness.cli.run_options import loss_model, one_plugin
 from harness.cli.screen import can_redraw, terminal_width
+from harness.cli.worlds import read_worlds
 from harness.errors import OptionError
 from harness.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from harness.cluster.model import Cluster
 
 
 @click.command(
@@ -25,11 +28,18 @@ if TYPE_CHECKING:
 Examples:
   kubectl get clusterqueues,localqueues,resourceflavors,workloads -A -o yaml > dump.yaml
   harness forecast --cluster dump.yaml --history history.parquet
+  harness forecast --cluster dump.yaml --history history.parquet --patch more-quota.yaml
   harness forecast --cluster dump.yaml --history history.parquet --submit job.yaml --json"""
 )
 @click.option(
-    "--cluster", type=click.Path(path_type=Path), metavar="PATH", required=True,
-    help="What kubectl get prints of a live cluster, with its Workloads or Pods.",
+    "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
+    required=True,
+    help="What kubectl get prints of a live cluster, with its Workloads or Pods. Given several times, it is "
+    "said what each cluster changes for each workload against the first.",
+)  # fmt: skip
+@click.option(
+    "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
+    help="What to change of the cluster, as harness replay takes it: when would they start then?",
 )  # fmt: skip
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="TRACE",
@@ -67,7 +77,8 @@ Examples:
 @click.pass_context
 def forecast(
     ctx: click.Context,
-    cluster: Path,
+    clusters: tuple[str, ...],
+    patches: tuple[str, ...],
     history: Path | None,
     reader: str | None,
     submit: Path | None,
@@ -91,13 +102,13 @@ def forecast(
     job has run; what comes later is drawn from the same weekdays. Each future is played through the
     scheduler's plugin until all that waits now has started.
     """
-    from harness.cluster.load import load_cluster
     from harness.experiments.elsewhere import dask_executor
     from harness.forecasting.making import Asked, scheduler_of
     from harness.forecasting.text import text, verdict
 
     plugins = loaded_plugins(ctx)
-    world = load_cluster(cluster)
+    worlds = read_worlds(clusters, patches, _read)
+    world = worlds[0].cluster
     spec = plugins.policy(name or scheduler_of(world))
     asked = Asked(
         world,
@@ -111,6 +122,7 @@ def forecast(
         horizon,
         None if now is None else _moment(now),
         reader,
+        {each.name: each.cluster for each in worlds[1:]},
     )
     with dask_executor(dask) as executor:
         if backtest is not None:
@@ -122,6 +134,13 @@ def forecast(
         click.echo(json.dumps(made.to_json(), indent=2))
     else:
         click.echo(printable_lines(text(made, terminal_width(), rows=None if every else 20)))
+
+
+def _read(path: Path | None) -> Cluster:
+    from harness.cluster.load import load_cluster
+
+    assert path is not None  # the option is required
+    return load_cluster(path)
 
 
 def printable_lines(table: str) -> str:

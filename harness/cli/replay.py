@@ -15,17 +15,17 @@ import click
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.cycles import check_watched, watched
+from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out, isolated, shaken
-from harness.cli.run_options import interrupted, kept
+from harness.cli.run_options import interrupted, kept, unfinished_work
 from harness.cli.screen import coloured, terminal_width
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
-from harness.options import did_you_mean
 from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
-    from harness.registries import PolicySpec, ReaderSpec
+    from harness.registries import PolicySpec
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
@@ -78,6 +78,7 @@ Examples:
     help="Which world the replay begins in: with the Workloads and Pods of the manifests, or without. "
     "[default: empty for a trace with dates from before what the manifests know, else dump]",
 )  # fmt: skip
+@unfinished_work
 @click.option(
     "--drop-impossible", is_flag=True,
     help="Leave out jobs that could never start with one of the plugins; their number is said and kept.",
@@ -130,6 +131,8 @@ def replay(
     scale_arrivals: str,
     calibration: Calibration,
     at_start: str | None,
+    unfinished: str,
+    seed: int,
     drop_impossible: bool,
     reader: str | None,
     output: Path,
@@ -166,7 +169,7 @@ def replay(
             "--shake: priorities do not go with --drop-impossible, which leaves out some that might get them",
             hint="leave out such jobs before: harness trace convert",
         )
-    worlds = read_worlds(clusters, patches, opened, calibration)
+    worlds = read_worlds(clusters, patches, lambda path: api.cluster_for(path, opened, calibration))
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
     pairs = [
@@ -193,6 +196,8 @@ def replay(
                 output=output,
                 force=force,
                 at_start=at_start,
+                unfinished=unfinished,
+                seed=seed,
             )
             for spec, label, world in pairs
         ]
@@ -267,73 +272,6 @@ def _chosen(
     return policies, assign(settings, policies, plugins.readers)
 
 
-def assign(
-    settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec] = ()
-) -> Mapping[str, dict[str, Any]]:
-    """`[PREFIX.]KEY=VALUE` texts as the options of each label.
-
-    A prefix is a label, or a plugin's name for all its labels. What is said of a label counts more than what
-    is said of a plugin, and that more than a bare key; among equals the last one counts.
-
-    Args:
-        settings: the texts.
-        policies: what is replayed under which label.
-        readers: whose options are no options of a replay, to say so.
-
-    Raises:
-        OptionError: no plugin declares the key, or a text is not of that form.
-    """
-    of_label = {label: (label,) for _, label in policies}
-    of_plugin = {
-        spec.name: tuple(label for other, label in policies if other.name == spec.name)
-        for spec, _ in policies
-    }
-    ranked: list[tuple[int, tuple[str, ...], str, str]] = []
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise OptionError(
-                f"--set {text!r} is not understood", hint="write --set KEY=VALUE or --set LABEL.KEY=VALUE"
-            )
-        prefix, _, name = key.rpartition(".")
-        having = tuple(label for spec, label in policies if any(each.name == key for each in spec.options))
-        if having:
-            ranked.append((0, having, key, value))
-        elif prefix in of_label:
-            ranked.append((2, of_label[prefix], name, value))
-        elif prefix in of_plugin:
-            ranked.append((1, of_plugin[prefix], name, value))
-        else:
-            raise _unknown(text, key, policies, readers)
-    chosen: dict[str, dict[str, Any]] = {label: {} for label in of_label}
-    for _, labels, name, value in sorted(ranked, key=lambda each: each[0]):
-        for label in labels:
-            chosen[label][name] = value
-    return chosen
-
-
-def _unknown(
-    text: str, key: str, policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec]
-) -> OptionError:
-    """Nobody has an option of that name."""
-    prefix, _, name = key.rpartition(".")
-    known = [option.name for spec, _ in policies for option in spec.options]
-    if prefix and name in known:
-        labels = {label for _, label in policies} | {spec.name for spec, _ in policies}
-        return OptionError(
-            f"--set {text!r}: nothing is replayed as {prefix!r}", hint=did_you_mean(prefix, labels)
-        )
-    of_readers = [spec.name for spec in readers if any(option.name == key for option in spec.options)]
-    if of_readers:
-        hint = f"a reader has ({', '.join(of_readers)}): harness trace convert TRACE OUT.parquet --set {text}"
-    else:
-        hint = did_you_mean(name, known)
-    replayed = ", ".join(dict.fromkeys(spec.name for spec, _ in policies))
-    return OptionError(
-        f"--set {text!r}: no plugin of this replay ({replayed}) has an option {key!r}", hint=hint
-    )
-
-
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
@@ -350,7 +288,8 @@ def _preface(
         lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
     notes = [(world, plan, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
     lines += _told("note", worlds, notes)
-    lines += _told("note", worlds, [(world, plan, [plan.at_start.begins]) for world, plan in plans])
+    begun = [(world, plan, [plan.at_start.begins, plan.work.said]) for world, plan in plans]
+    lines += _told("note", worlds, begun)
     lines += _told("warning", worlds, [(world, plan, plan.warnings) for world, plan in plans])
     return lines
 

@@ -51,6 +51,26 @@ def interrupted(command: _F) -> _F:
     return command
 
 
+_OF_WORK = (
+    click.option(
+        "--unfinished", default="draw", show_default=True, metavar="HOW",
+        help="How long unfinished Workloads and Pods of the manifests run: draw run times of jobs that "
+        "ended, as forecasts do; limit, what they may run at most; a TIME such as 2h; or drop them.",
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, metavar="N",
+        help="Of the run times that are drawn; twins have draws of their own.",
+    ),
+)  # fmt: skip
+
+
+def unfinished_work(command: _F) -> _F:
+    """Adds the options that say how long unfinished work of the manifests runs."""
+    for option in reversed(_OF_WORK):
+        command = option(command)
+    return command
+
+
 def kept(command: _F) -> _F:
     """Adds the option that says where runs are kept."""
     return click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.replay import assign
+from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out
 from harness.cli.run_options import interrupted, kept, one_plugin
 from harness.cli.screen import terminal_width

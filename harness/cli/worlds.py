@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,8 +14,6 @@ from harness.files.standard_input import CALLED, STANDARD_INPUT
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.trace.calibration import Calibration
-    from harness.trace.trace import Trace
 
 _LONGEST_NAME = 40
 _BASE = "base"
@@ -37,26 +35,23 @@ class World(NamedTuple):
 def read_worlds(
     clusters: Sequence[str],
     patches: Sequence[str],
-    trace: Trace,
-    calibration: Calibration | None = None,
+    read: Callable[[Path | None], Cluster],
 ) -> list[World]:
-    """The clusters to replay a trace on: each as it is, then with each of the patches.
+    """The clusters to play something on: each as it is, then with each of the patches.
 
     One cluster with patches is called `base`, unless it is named, and a patched one like the patch; of
     several clusters a patched one is called `CLUSTER+PATCH`.
 
     Args:
-        clusters: `[NAME=]PATH` for each, in the order of the command line; without any the trace's own.
+        clusters: `[NAME=]PATH` for each, in the order of the command line; without any there is one without
+            a path.
         patches: the same for patches.
-        trace: what is replayed.
-        calibration: how clusters are scaled.
+        read: reads a cluster.
 
     Raises:
         OptionError: two of them have one name.
         InputError: a cluster or patch cannot be read, or a patch does not fit a cluster.
     """
-    from harness import api
-
     changes = named_files(patches, "--patch")
     found: Sequence[tuple[str, Path | None]] = named_files(clusters, "--cluster") or [("", None)]
     if len(found) == 1:
@@ -64,7 +59,7 @@ def read_worlds(
         found = [(_given_name(clusters) or _BASE if patches else "", path)]
     worlds = []
     for name, path in found:
-        cluster = api.cluster_for(path, trace, calibration)
+        cluster = read(path)
         worlds.append(World(name, cluster))
         for change, file in changes:
             called = change if len(found) == 1 else f"{name}+{change}"

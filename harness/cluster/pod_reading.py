@@ -23,7 +23,7 @@ from harness.cluster.pods import DEFAULT_CPU, DEFAULT_MEMORY, DEFAULT_SCHEDULER,
 from harness.cluster.scheduling_groups import read_group_reference
 from harness.cluster.selectors import read_toleration
 from harness.cluster.topology import TOPOLOGY_ANNOTATIONS
-from harness.cluster.workloads import read_time
+from harness.cluster.workloads import read_deadline, read_time
 from harness.errors import Fault
 from harness.units import SECOND
 
@@ -89,6 +89,7 @@ def read_pod(fields: Fields) -> Pod:
         pod_set="head" if said.get("ray.io/node-type") == "head" else _first(said, _POD_SET_LABELS),
         index=int(index) if (index := _first(said, _INDEX_LABELS)).isdecimal() else None,
         lasting=not _LASTING.isdisjoint(owners),
+        deadline=read_deadline(spec),
     )
 
 

@@ -194,6 +194,7 @@ class Pod:
         group: the pod group of kube-scheduler's own that it names; None where it names none.
         topology: whether Kueue has found its place in a topology, as its annotations say.
         of_daemon_set: whether an owner reference names a DaemonSet.
+        deadline: how long it may run at most, microseconds; None where it may run for ever.
         workload: namespace and name of the Workload that it belongs to, "" for none.
         pod_set, index: which pod set of its job it is of, and its number there, as its labels say; "" and
             None where they do not.
@@ -218,6 +219,7 @@ class Pod:
     group: GroupReference | None = field(default=None, metadata=NEWER)
     topology: bool = field(default=False, metadata=NEWER)
     of_daemon_set: bool = field(default=False, metadata=NEWER)
+    deadline: int | None = field(default=None, metadata=NEWER)
     workload: str = field(default="", metadata=NEWER)
     pod_set: str = field(default="", metadata=NEWER)
     index: int | None = field(default=None, metadata=NEWER)

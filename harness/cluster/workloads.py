@@ -19,6 +19,8 @@ from harness.units import SECOND
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+DEADLINE = "activeDeadlineSeconds"
+"""How long a pod, or a Job, may run."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -66,6 +68,7 @@ class Workload:
         gated_by: the text of its admission-gated-by annotation, "" if there is none.
         time_outs: how often its pods were not ready in time.
         requeue_at: until when it stays away from its queue, microseconds since 1970; None where it does not.
+        deadline: how long its pods may run, microseconds; None where one of a pod set may run for ever.
         began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
             dump does not have that.
     """
@@ -88,6 +91,7 @@ class Workload:
     gated_by: str = field(default="", metadata=NEWER)
     time_outs: int = field(default=0, metadata=NEWER)
     requeue_at: int | None = field(default=None, metadata=NEWER)
+    deadline: int | None = field(default=None, metadata=NEWER)
     began: int | None = field(default=None, metadata=NEWER)
 
     @property
@@ -152,6 +156,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         gated_by=_gated_by(more.raw("annotations")),
         time_outs=requeue.integer("count", least=0),
         requeue_at=read_time(requeue, "requeueAt"),
+        deadline=_deadline(spec),
     )
 
 
@@ -161,6 +166,18 @@ def _grace_period(spec: Fields) -> int | None:
     pods = [item.child("template").child("spec") for item in spec.items("podSets")]
     times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
     return max(times, default=None)
+
+
+def _deadline(spec: Fields) -> int | None:
+    """When the last of its pods has to end, by `activeDeadlineSeconds` of every pod set."""
+    times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def read_deadline(spec: Fields) -> int | None:
+    """The `activeDeadlineSeconds` of a pod's `spec`, microseconds; None without one."""
+    return spec.integer(DEADLINE, least=1) * SECOND if DEADLINE in spec else None
 
 
 def _time_left(spec: Fields, status: Fields) -> int | None:

@@ -40,6 +40,7 @@ class Ground(StrEnum):
     CUT = "cut"  # work lost up to different times, at which runs were cut short
     FEW = "few"  # too few jobs, twins or seeds with a value
     REPLAY = "replay"  # a value of one replay as a whole
+    RUN_TIMES = "run times"  # nobody knows how long some jobs run, on which it depends
 
 
 class Evidence(NamedTuple):
@@ -128,6 +129,8 @@ def change_of(
         base, value = means
     difference = value - base
     relative = difference / abs(base) if base else None
+    if ground is Ground.RUN_TIMES:
+        return Change(difference, relative, Verdict.OPEN, ground)
     verdict = _verdict(difference, relative, better, interval, p)
     return Change(difference, relative, verdict, ground, interval, p)
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from harness.comparison.changes import Change, Evidence, Row, change_of
+from harness.comparison.changes import Change, Evidence, Ground, Row, change_of
 from harness.comparison.family import Family, equal_ones
 from harness.comparison.figures import Key, key_of
 from harness.comparison.head import Head, chosen_by
 from harness.comparison.headlines import HEADLINES
+from harness.comparison.missing import depends_on_run_times
 from harness.comparison.names import names_of, place_of
 from harness.comparison.one_replay import OneReplay, measurements_of
 from harness.comparison.pairs import Pairs
@@ -163,6 +164,15 @@ class Comparison:
     def lack(self, measured: Measurement, place: int) -> Lack:
         """In how many replays of a run, which are the run itself or its twins, it has no value."""
         return self._figures.lack(measured, place)
+
+    def without_run_times(self, measured: Measurement, place: int) -> str:
+        """Why a metric of a run says nothing, nor its difference from the baseline; "" where it does.
+
+        That is so of waits and losses where nobody knows how long some of the jobs run.
+        """
+        if not depends_on_run_times(measured.metric):
+            return ""
+        return self.runs[0].without_run_times or self.runs[place].without_run_times
 
     def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
         """Which of the metrics asked for have nothing in the scope, while others have: in sentences."""
@@ -350,7 +360,9 @@ class Comparison:
     def _evidence(self, measured: Measurement, place: int) -> Evidence:
         key = (key_of(measured), place)
         if key not in self._known:
-            self._known[key] = self._figures.evidence(measured, place)
+            unknown = self.without_run_times(measured, place)
+            found = Evidence(Ground.RUN_TIMES) if unknown else self._figures.evidence(measured, place)
+            self._known[key] = found
         return self._known[key]
 
     @cached_property

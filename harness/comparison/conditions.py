@@ -123,6 +123,11 @@ class Condition:
 
     def _checked(self, comparison: Comparison, row: Row, place: int, *, values: bool) -> Check:
         value, base = row.values[place], row.values[0]
+        if unknown := comparison.without_run_times(row.measured, place):
+            raise RunError(
+                f"condition {self.text!r} cannot be decided: {unknown}",
+                hint="harness replay --unfinished says how long they run, or leaves them out",
+            )
         if value is None or (self.sign and base is None):
             lacking = 0 if value is not None else place
             what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"

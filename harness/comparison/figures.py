@@ -19,6 +19,9 @@ _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
 
 _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
+_RUN_TIMES = "run times unknown"
+"""Stands where a verdict would, if nobody knows how long some jobs run."""
+
 _WIDEST_NAME = 60
 _GIB = 2**30
 
@@ -73,6 +76,8 @@ def told(change: Change, unit: str, resource: str = "") -> tuple[str, str]:
 
     In per cent of the baseline; where that is 0, or the values are of both signs, in the metric's unit.
     """
+    if change.ground is Ground.RUN_TIMES:
+        return "", _RUN_TIMES
     if change.difference is None:
         return "", ""
     sign = _sign(change)

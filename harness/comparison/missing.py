@@ -25,6 +25,11 @@ _CENSORED = ("wait.first_start", "delay", "jct", "slowdown.bounded")
 TWINS, SEEDS = "twins", "seeds"
 """What several replays of one thing are called."""
 
+_OF_RUN_TIMES = (
+    *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),
+    *("disruption.lost", "disruption.time_to_restart", "utilization.lost"),
+)
+
 _UNFINISHED: Key = ("jobs.unfinished", ALL, "")
 _NAMED = 6
 
@@ -73,6 +78,15 @@ class Lack(NamedTuple):
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
+
+
+def depends_on_run_times(metric: str) -> bool:
+    """Whether a metric is of waits or of losses, which say nothing where run times are not known.
+
+    Jobs that hold what they have for a whole replay keep others waiting for as long as the trace lasts, and
+    lose as much as they have run by then.
+    """
+    return metric.startswith(_OF_RUN_TIMES)
 
 
 def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str = TWINS) -> Lack:

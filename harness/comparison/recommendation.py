@@ -137,6 +137,9 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
             return f"{name} is a record of what happened, which nobody can choose"
         if run.stopped is not None:
             return f"{name} was ended where it went nowhere, so that its figures are not of all jobs"
+    unknown = next((run.without_run_times for run in comparison.runs if run.without_run_times), "")
+    if unknown:
+        return unknown
     if not comparison.pairs.same_arrivals:
         return "the runs differ in what arrives, which nobody chooses"
     missing = [each.aim.name for each in aims if None in each.row.values]

@@ -282,6 +282,8 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
             yield f"{name}: a record of what happened, no simulation"
         if run.stopped is not None:
             yield f"{name}: {run.stopped.told()}"
+        if run.without_run_times:
+            yield f"{name}: {run.without_run_times}; waits and losses have no verdict"
         yield from (f"{name}: {sentence}" for sentence in (*run.unmeasured.values(), *run.remarks))
         gangs = run.info["outcome"]["half_bound_gangs"]
         if gangs:

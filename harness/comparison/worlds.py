@@ -16,7 +16,10 @@ _NONE = "none"
 _SHORT = 12
 _FACTORS = ("scale_arrivals", "scale_cluster")
 _USUAL = {"scale_cluster": "1"}
-_SETTINGS = ("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start")
+_SETTINGS = (
+    *("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start"),
+    *("unfinished", "seed"),
+)
 """Settings in the order in which they are told; calibrations follow."""
 
 
@@ -74,7 +77,8 @@ def _option(policy: Mapping[str, Any], name: str) -> str:
 def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
     """What was chosen, called as on the command line."""
     for key in _SETTINGS:
-        if base.get(key) != other.get(key):
+        drawn = key != "seed" or (key in base and key in other)
+        if drawn and base.get(key) != other.get(key):
             values = [_setting(key, each.get(key)) for each in (base, other)]
             yield Distinction(SETTING, _called(key), "", *values)
     changes = [each.get("calibration", {}) for each in (base, other)]

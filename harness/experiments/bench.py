@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 
 REQUESTED: Mapping[str, str] = {
     name.replace("_", "-"): name
-    for name in ("on_preemption", "grace_period", "startup", "until", "scale_arrivals", "at_start")
+    for name in (
+        *("on_preemption", "grace_period", "startup", "until", "scale_arrivals", "at_start"),
+        "unfinished",
+    )
 }
 """Settings of a replay -> what requests call them."""
 
@@ -151,6 +154,7 @@ class Bench:
             cluster=self.cluster(point),
             options=options,
             label=arm.label,
+            seed=int(point.get(SEED) or 0),
             output=output,
             keep="all" if self.spec.keep == "all" else "nothing",
             **chosen,
@@ -174,10 +178,10 @@ class Bench:
         )
         key = (
             *(self._trace_key(point), self._cluster_key(point), self.arm(point).label, *sorted(options)),
-            settings.get("at-start"),
+            *(settings.get("at-start"), settings.get("unfinished"), request.seed),
         )
         if key not in self._plans:
-            self._plans[key] = request.plan(self.plugins)
+            self._plans[key] = self.planned(request)
         return self._plans[key].with_choices(
             losses=request.on_preemption,
             grace_period=request.grace_period,
@@ -185,6 +189,20 @@ class Bench:
             until=request.until,
             scale_arrivals=request.scale_arrivals,
         )
+
+    def planned(self, request: Request) -> Plan:
+        """What a request makes, whose waits and losses say something.
+
+        Raises:
+            InputError: the inputs do not go together, or nobody knows how long some jobs run.
+        """
+        plan = request.plan(self.plugins)
+        if plan.work.unknown:
+            raise OptionError(
+                f"{plan.work.unknown}; so waits and losses would say nothing",
+                hint="the setting unfinished says how long they run, such as 2h, or drops them",
+            )
+        return plan
 
     def trace(self, point: Point) -> Trace:
         """The trace of a point: calibrated, and drawn by its seed.

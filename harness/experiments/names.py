@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.cluster.derive import plain_stem
-from harness.runs.request import checked_label
+from harness.runs.labels import checked_label
 
 
 def name_of(text: str) -> str:

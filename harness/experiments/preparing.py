@@ -160,7 +160,7 @@ def _tried(bench: Bench, point: Point) -> None:
     Raises:
         InputError: something of it cannot be used.
     """
-    bench.request(point).plan(bench.plugins)
+    bench.planned(bench.request(point))
 
 
 class Faults:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from harness.cluster.model import frozen
+from harness.forecasting.against import By, Displaced, Shift, displaced, preemptors, shifts
 from harness.forecasting.futures import Future, World
 from harness.forecasting.present import Present
 from harness.forecasting.quantiles import quantile
@@ -17,9 +19,6 @@ from harness.units import SECOND, date_text
 
 SHARES = (0.1, 0.5, 0.9)
 """The quantiles of a start; between the first and the last lie 80 % of the futures."""
-
-LATER = SECOND
-"""A start that is later by more than this is delayed."""
 
 Times = tuple[float | None, float | None, float | None]
 
@@ -60,6 +59,7 @@ class Risk(NamedTuple):
         running: whether it runs now.
         share: in which share of the futures it is preempted.
         median: of those futures, when for the first time, microseconds from now.
+        by: who preempts it, the likeliest first.
     """
 
     place: int
@@ -68,28 +68,7 @@ class Risk(NamedTuple):
     running: bool
     share: float
     median: float
-
-
-class Displaced(NamedTuple):
-    """What one job more does to a workload that is there.
-
-    Attributes:
-        name: its namespace and name.
-        queue: where it holds quota, or waits.
-        running: whether it runs now.
-        preempted: in which share of the futures the job itself preempts it.
-        preempted_more: in which share it is preempted by anybody and would not have been without the job.
-        later: in which share of the futures it starts later, or not at all any more.
-        delay: the median delay in those futures in which it starts, microseconds; None for none.
-    """
-
-    name: str
-    queue: str
-    running: bool
-    preempted: float
-    preempted_more: float
-    later: float
-    delay: float | None
+    by: tuple[By, ...]
 
 
 @dataclass(frozen=True)
@@ -102,6 +81,7 @@ class Forecast:
         never: by place those that can never start, and why.
         notes: what was assumed or left out, in sentences.
         with_job: the same with one job more; None where there is none.
+        others: the same on other clusters, by their names.
     """
 
     world: World
@@ -109,6 +89,7 @@ class Forecast:
     never: Mapping[int, Never]
     notes: tuple[str, ...] = ()
     with_job: Forecast | None = None
+    others: Mapping[str, Forecast] = field(default_factory=frozen)
 
     @cached_property
     def starts(self) -> list[Start]:
@@ -119,20 +100,17 @@ class Forecast:
     @cached_property
     def risks(self) -> list[Risk]:
         """Of those that are preempted in any future, the likeliest first."""
-        firsts: dict[int, list[int]] = {}
-        for future in self.futures:
-            first: dict[int, int] = {}
+        firsts: dict[int, dict[int, int]] = {}
+        for number, future in enumerate(self.futures):
             for taken in future.preemptions:
-                first.setdefault(taken.victim, taken.at)
-            for place, at in first.items():
-                firsts.setdefault(place, []).append(at)
+                firsts.setdefault(taken.victim, {}).setdefault(number, taken.at)
         found = []
         for place, times in firsts.items():
             each = self.world.now.present[place]
-            median = quantile(times, 0.5)
+            median = quantile(list(times.values()), 0.5)
             assert median is not None
-            share = len(times) / len(self.futures)
-            found.append(Risk(place, each.job.id, each.queue, not each.waits, share, median))
+            share, by = len(times) / len(self.futures), preemptors(self, place, list(times))
+            found.append(Risk(place, each.job.id, each.queue, not each.waits, share, median, by))
         return sorted(found, key=lambda risk: (-risk.share, risk.place))
 
     @property
@@ -157,38 +135,13 @@ class Forecast:
     @cached_property
     def displaced(self) -> list[Displaced]:
         """Whom the job that is to be submitted displaces, who is hit most first; future by future."""
-        if self.with_job is None:
-            return []
-        other, submitted = self.with_job, self.submitted
-        assert submitted is not None
-        places = {each.job.id: place for place, each in enumerate(other.world.now.present)}
-        direct: Counter[int] = Counter()
-        more: Counter[int] = Counter()
-        for one, future in zip(self.futures, other.futures, strict=True):
-            direct.update({each.victim for each in future.preemptions if each.by == submitted.place})
-            until = min(one.end, future.end)
-            hit = {self.world.now.present[each.victim].job.id for each in one.preemptions if each.at <= until}
-            for victim in {each.victim for each in future.preemptions if each.at <= until}:
-                more[victim] += other.world.now.present[victim].job.id not in hit
-        count = len(self.futures)
-        mine = _starts_of(self)
-        theirs = _starts_of(other)
-        found = []
-        for place, each in enumerate(self.world.now.present):
-            there = places[each.job.id]
-            later, delays = _delays(mine.get(place, ()), theirs.get(there, ()))
-            row = Displaced(
-                each.job.id,
-                each.queue,
-                not each.waits,
-                direct[there] / count,
-                more[there] / count,
-                later / count,
-                quantile(delays, 0.5) if delays else None,
-            )
-            if row.preempted or row.preempted_more or row.later:
-                found.append(row)
-        return sorted(found, key=lambda row: (-max(row.preempted, row.preempted_more, row.later), row.name))
+        job = self.submitted
+        return [] if self.with_job is None or job is None else displaced(self, self.with_job, job)
+
+    @cached_property
+    def shifts(self) -> Mapping[str, list[Shift]]:
+        """What each of the other clusters changes for the workloads, future by future."""
+        return {name: shifts(self, other) for name, other in self.others.items()}
 
     @property
     def drawn_from(self) -> dict[str, int]:
@@ -222,6 +175,7 @@ class Forecast:
                     "state": "running" if risk.running else "waiting",
                     "probability": risk.share,
                     "p50_seconds": risk.median / SECOND,
+                    "by": _shares(risk.by),
                 }
                 for risk in self.risks
             ],
@@ -241,9 +195,15 @@ class Forecast:
                     "preempted_more": row.preempted_more,
                     "later": row.later,
                     "delay_p50_seconds": _seconds(row.delay),
+                    "by": _shares(row.by),
                 }
                 for row in self.displaced
             ]
+        if self.others:
+            found["clusters"] = {
+                name: {**other.to_json(), "differences": list(map(_plain_shift, self.shifts[name]))}
+                for name, other in self.others.items()
+            }
         return found
 
     def _plain(self, start: Start) -> dict[str, Any]:
@@ -280,24 +240,29 @@ class Forecast:
         )
 
 
-def _starts_of(forecast: Forecast) -> dict[int, list[int | None]]:
-    """By place of those that wait: when they start in each future; None for not by the horizon."""
-    waiting = [place for place, each in enumerate(forecast.world.now.present) if each.waits]
+def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
+    return [{"name": each.name, "probability": each.share} for each in by]
+
+
+def _plain_shift(row: Shift) -> dict[str, Any]:
+    """What another cluster changes for a workload; starts are of those that wait only."""
+    of_start: dict[str, Any] = {}
+    if not row.running:
+        of_start = {
+            "p50_before_seconds": _seconds(row.before[1]),
+            "p50_after_seconds": _seconds(row.after[1]),
+            "earlier": row.earlier,
+            "later": row.later,
+            "shift_p50_seconds": _seconds(row.shift),
+        }
     return {
-        place: [None if each.starts[number] < 0 else each.starts[number] for each in forecast.futures]
-        for number, place in enumerate(waiting)
+        "name": row.name,
+        "queue": row.queue,
+        "state": "running" if row.running else "waiting",
+        **of_start,
+        "preempted_before": row.preempted_before,
+        "preempted_after": row.preempted_after,
     }
-
-
-def _delays(mine: Sequence[int | None], theirs: Sequence[int | None]) -> tuple[int, list[int]]:
-    """In how many futures a start is later than it was, and by how much where there is one."""
-    later, delays = 0, []
-    for one, other in zip(mine, theirs, strict=True):
-        if one is not None and (other is None or other > one + LATER):
-            later += 1
-            if other is not None:
-                delays.append(other - one)
-    return later, delays
 
 
 def _seconds(time: float | None) -> float | None:

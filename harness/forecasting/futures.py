@@ -17,12 +17,15 @@ from harness.engine.losses import Losses
 from harness.forecasting.coming import Coming
 from harness.forecasting.present import Now, Present
 from harness.forecasting.run_times import Draws
-from harness.generate.uniform import uniform
 from harness.policy import Arrival
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
     from harness.registries import PolicySpec
+
+
+NOBODY, LATER_ONE = -1, -2
+"""Who preempts, where it is none of those that are there."""
 
 
 class Preemption(NamedTuple):
@@ -31,7 +34,7 @@ class Preemption(NamedTuple):
     Attributes:
         at: microseconds from now.
         victim: its place among those that are there.
-        by: the place of who got it; -1 where that comes later, or nobody is named.
+        by: the place of who got it; `LATER_ONE` where that comes later, `NOBODY` where nobody is named.
     """
 
     at: int
@@ -136,10 +139,7 @@ class World:
         yield [
             (
                 each.job,
-                draws.run_time(
-                    uniform(seed, number, each.job.id, "run time"),
-                    uniform(seed, number, *draws.group, "part"),
-                ),
+                draws.drawn(seed, number, each.job.id),
                 None,
                 None,
                 each.elapsed,
@@ -205,5 +205,5 @@ class _Seen(NullRecorder):
         if place in self._leaving:
             self._leaving.discard(place)
         elif fact.action == PREEMPT:
-            by = fact.by.index if fact.by is not None and fact.by.index < self._count else NEVER
+            by = NOBODY if fact.by is None else fact.by.index if fact.by.index < self._count else LATER_ONE
             self.preemptions.append(Preemption(fact.time, place, by))

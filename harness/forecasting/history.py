@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -91,21 +91,19 @@ class History:
     @cached_property
     def _ended(self) -> Ended:
         """Jobs that end, in the order of their submission."""
-        return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if job.run_time < ENDLESS)
+        return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
 
     @cached_property
     def _ended_in_order(self) -> Ended:
         """Jobs that end, in the order of their ends; those of a record are known to have ended."""
-        ran = (
-            Ran(job.traits, job.run_time, _end_of(job))
-            for job in self.jobs
-            if job.run_time < ENDLESS and not (self.recorded and job.end is None)
-        )
+        ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 
     def _is_over(self, job: Past, now: int) -> bool:
-        known = job.run_time < ENDLESS and not (self.recorded and job.end is None)
-        return known and _end_of(job) <= now
+        return self._has_ended(job) and _end_of(job) <= now
+
+    def _has_ended(self, job: Past) -> bool:
+        return _has_ended(job, recorded=self.recorded)
 
 
 class Known(NamedTuple):
@@ -118,6 +116,27 @@ class Known(NamedTuple):
 
     run_times: RunTimes
     coming: Coming
+
+
+def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
+    """How long the jobs of traces ran that ended, whoever could start them; one of two traces counts once.
+
+    Args:
+        traces: the histories.
+        cluster: whose queues are known.
+    """
+    found: dict[str, Ran] = {}
+    for trace in traces:
+        recorded = _END in trace.frame.columns
+        for job in _past(homed(trace, cluster), cluster, set()):
+            if _has_ended(job, recorded=recorded):
+                found.setdefault(job.arrival[0].id, Ran(job.traits, job.run_time, 0))
+    return RunTimes(Ended(found.values()))
+
+
+def _has_ended(job: Past, *, recorded: bool) -> bool:
+    """Whether a job of a history ended, as far as that knows; `recorded` if it says when jobs ended."""
+    return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 
 def _end_of(job: Past) -> int:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.cluster.load import load_cluster
+from harness.cluster.model import frozen
 from harness.cluster.standing import latest_of
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
 from harness.forecasting.ended import ended_jobs
 from harness.forecasting.forecast import Forecast
-from harness.forecasting.futures import Settings, World
+from harness.forecasting.futures import Future, Settings, World
 from harness.forecasting.history import History, history_of
 from harness.forecasting.playing import futures_of
 from harness.forecasting.preparing import world_of
@@ -34,6 +35,26 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 
+class _Side(NamedTuple):
+    """What futures on one cluster are made of.
+
+    Attributes:
+        worlds: the cluster, and what of it can never start; likewise with one job more where that is asked.
+        notes: what was assumed or left out, in sentences.
+    """
+
+    worlds: Sequence[tuple[World, Mapping[int, Never]]]
+    notes: tuple[str, ...]
+
+    def forecast(self, played: Sequence[Sequence[Future]]) -> Forecast:
+        """What is to be expected by the futures of each of the worlds."""
+        made = None
+        for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
+            made = Forecast(world, futures, never, self.notes, made)
+        assert made is not None
+        return made
+
+
 @dataclass(frozen=True)
 class Asked:
     """A forecast that is asked for; see `harness.forecast` for what the fields mean."""
@@ -49,6 +70,7 @@ class Asked:
     horizon: str | int = "7d"
     now: int | None = None
     reader: str | None = None
+    others: Mapping[str, str | Path | Cluster] = field(default_factory=frozen)
 
     def made(
         self,
@@ -64,12 +86,29 @@ class Asked:
             InputError: something cannot be read, nothing waits, or the job to submit can never start.
             ReplayError: a future could not be played.
         """
-        cluster, settings = self._settings(plugins)
+        sides = [self._side(self.cluster, plugins, self.now)]
+        now = sides[0].worlds[0][0].now.at
+        sides += [self._side(each, plugins, now) for each in self.others.values()]
+        worlds = tuple(world for side in sides for world, _ in side.worlds)
+        played = futures_of(worlds, self.futures, workers=workers, executor=executor, watch=watch)
+        of_side = iter(played)
+        first, *others = [side.forecast([next(of_side) for _ in side.worlds]) for side in sides]
+        return replace(first, others=frozen(dict(zip(self.others, others, strict=True))))
+
+    def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
+        """What futures on one cluster are made of.
+
+        Args:
+            given: the cluster.
+            plugins: what was loaded.
+            at: what time it is, microseconds since 1970; None for the last that the manifests know of.
+        """
+        cluster, settings = self._settings(given, plugins)
         history, notes, why = self._history(cluster, settings, plugins)
         latest = latest_of(cluster)
-        if self.now is not None and latest is not None and self.now < latest:
+        if at is not None and latest is not None and at < latest:
             raise OptionError("now: the manifests know of something that happened later")
-        now = now_of(cluster, settings.policy, self.now)
+        now = now_of(cluster, settings.policy, at)
         taken = {each.job.id for each in now.present}
         by_queues = settings.policy.admits_by_queues(cluster)
         notes += not_as_it_was([cluster], taken, settings.policy.name, by_queues=by_queues)
@@ -85,14 +124,7 @@ class Asked:
             notes += history.said_of_days(now.at, coming)
         if self.submit is not None:
             worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
-        played = futures_of(
-            tuple(world for world, _ in worlds), self.futures, workers=workers, executor=executor, watch=watch
-        )
-        made = None
-        for (world, never), futures in reversed(list(zip(worlds, played, strict=True))):
-            made = Forecast(world, futures, never, tuple(notes), made)
-        assert made is not None
-        return made
+        return _Side(worlds, tuple(notes))
 
     def judged(
         self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None
@@ -109,11 +141,12 @@ class Asked:
             InputError: something cannot be read, or there is nothing to judge.
             ReplayError: a forecast could not be made.
         """
-        if self.history is None or self.submit is not None:
+        if self.history is None or self.submit is not None or self.others:
             raise OptionError(
-                "a backtest judges forecasts of a history", hint="give --history, and no --submit"
+                "a backtest judges forecasts of a history on one cluster",
+                hint="give --history, and neither --submit nor --patch",
             )
-        cluster, settings = self._settings(plugins)
+        cluster, settings = self._settings(self.cluster, plugins)
         trace = read_trace(self.history, plugins, reader=self.reader)
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
         cluster = replace(cluster, workloads=(), pods=())
@@ -121,11 +154,11 @@ class Asked:
         found = judged_at(backtest, moments, workers=workers, executor=executor)
         return coverage(found, settings.horizon)
 
-    def _settings(self, plugins: Plugins) -> tuple[Cluster, Settings]:
-        """The cluster, and what is chosen for all futures."""
+    def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
+        """A cluster, and what is chosen for all futures on it."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
-        cluster = load_cluster(Path(self.cluster)) if isinstance(self.cluster, (str, Path)) else self.cluster
+        cluster = load_cluster(Path(given)) if isinstance(given, (str, Path)) else given
         policy = plugins.policy(self.plugin or scheduler_of(cluster))
         return cluster, Settings(
             plugins,

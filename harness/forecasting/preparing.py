@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.errors import Fault, InputError, TraceError
+from harness.forecasting.drawing import draws_of
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History
 from harness.forecasting.present import Now
-from harness.forecasting.run_times import Draws, Ended, RunTimes, ever
-from harness.forecasting.traits import LEVELS, key_of_group
+from harness.forecasting.run_times import Draws, Ended, RunTimes
 from harness.runs.questions import foresight
 
 if TYPE_CHECKING:
@@ -63,10 +63,7 @@ def world_of(
 
 def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
     """What the run time of each that is there is drawn from."""
-    found = [
-        ever(each.elapsed) if each.lasting else run_times.draws(each.traits, each.elapsed, each.limit)
-        for each in now.present
-    ]
+    found = draws_of(now.present, run_times)
     unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
     if unknown:
         named = ", ".join(unknown[:_NAMED]) + (
@@ -80,32 +77,4 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
             f"and {no_history}",
             hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
         )
-    known = [draws for draws in found if draws is not None]
-    running = _Running(now)
-    return [
-        draws.beside(running.alike(draws)) if each.waits else draws
-        for each, draws in zip(now.present, known, strict=True)
-    ]
-
-
-class _Running:
-    """How long those have run that run now, by group."""
-
-    def __init__(self, now: Now) -> None:
-        self._running = now.running
-        self._levels = dict(LEVELS)
-        self._known: dict[int, dict[tuple[str, ...], list[int]]] = {}
-
-    def alike(self, draws: Draws) -> list[int]:
-        """Those of the group that somebody is drawn from."""
-        if not draws.values:
-            return []
-        level, key = int(draws.group[0]), draws.group[1:]
-        groups = self._known.get(level)
-        if groups is None:
-            groups = self._known[level] = {}
-            for each in self._running:
-                own = key_of_group(each.traits, self._levels[level])
-                if own is not None:
-                    groups.setdefault(own, []).append(each.elapsed)
-        return groups.get(key, [])
+    return [draws for draws in found if draws is not None]

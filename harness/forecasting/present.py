@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,33 +101,64 @@ def now_of(
             f"{policy.name} does not take over what a cluster holds, so there is no forecast with it",
             hint="name another plugin with -p",
         )
+    time = latest_of(cluster) if at is None else at
+    return Now(time, present_of([job for job, *_ in running_jobs(policy, cluster, 0)], cluster, time, said))
+
+
+def present_of(
+    jobs: Iterable[Job], cluster: Cluster, time: int | None, said: Mapping[str, Said] | None = None
+) -> list[Present]:
+    """What is known by its manifests of jobs that a policy took over.
+
+    Args:
+        jobs: by namespace and name of their Workloads or Pods.
+        cluster: the manifests.
+        time: what time it is, microseconds since 1970; None where nobody knows.
+        said: as for `now_of`.
+    """
     workloads = {each.key: each for each in cluster.workloads}
     pods = {each.key: each for each in cluster.pods}
-    jobs = [job for job, *_ in running_jobs(policy, cluster, 0)]
-    time = latest_of(cluster) if at is None else at
     found = []
     for job in jobs:
         manifest: Workload | Pod = workloads[job.id] if job.id in workloads else pods[job.id]
-        since = standing_of(cluster, manifest).since
-        present = _present(job, traits_of(job, cluster), manifest, since, time)
+        present = _present(job, traits_of(job, cluster), manifest, cluster, time)
         if said is not None and job.id in said:
             user, requested = said[job.id]
             present = present._replace(traits=present.traits._replace(user=user, limit=limit_of(requested)))
         found.append(present)
-    return Now(time, found)
+    return found
 
 
 def _present(
-    job: Job, traits: Traits, manifest: Workload | Pod, since: int | None, now: int | None
+    job: Job, traits: Traits, manifest: Workload | Pod, cluster: Cluster, now: int | None
 ) -> Present:
+    since = standing_of(cluster, manifest).since
     if isinstance(manifest, Workload):
         leaving = manifest.holds_quota and manifest.is_true("Evicted")
         waits = leaving or not manifest.holds_quota
-        limit, lasting = manifest.time_left, False
         created = manifest.created
     else:
         leaving, waits = False, not manifest.node
-        limit, created, lasting = None, None, manifest.lasting
+        created = None
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
+    limit, lasting = _limit(manifest, since), is_lasting(manifest, cluster)
     return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit, lasting)
+
+
+def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
+    """How long work may run at most, microseconds; a Workload's time begins with its admission."""
+    if not isinstance(manifest, Workload):
+        return manifest.deadline
+    limits = [] if manifest.deadline is None else [manifest.deadline]
+    if manifest.time_left is not None:
+        admitted = manifest.conditions["Admitted"].since if manifest.is_true("Admitted") else 0
+        before = since - admitted if since is not None and admitted else 0
+        limits.append(max(0, manifest.time_left - max(0, before)))
+    return min(limits, default=None)
+
+
+def is_lasting(manifest: Workload | Pod, cluster: Cluster) -> bool:
+    """Whether work does not end by itself."""
+    pods = cluster.pods_of.get(manifest.key, ()) if isinstance(manifest, Workload) else [manifest]
+    return any(pod.lasting for pod in pods)

@@ -15,6 +15,7 @@ from itertools import accumulate, islice
 from typing import NamedTuple, final
 
 from harness.forecasting.traits import LEVELS, Traits, key_of_group
+from harness.generate.uniform import uniform
 from harness.policy import ENDLESS
 
 LEAST = 20
@@ -43,8 +44,8 @@ class Draws(NamedTuple):
     """What the run time of one job is drawn from.
 
     Attributes:
-        source: the jobs that it is drawn from, `jobs of the same queue and size` or `ALL`; else `LIMIT` or
-            `TAIL`.
+        source: the jobs that it is drawn from, `jobs of the same queue and size` or `ALL`; else `LIMIT`,
+            `TAIL` or `EVER`.
         group: names the group; jobs of one group run alike.
         elapsed: how long it has run, microseconds.
         values: run times, in the order of their ends.
@@ -59,6 +60,18 @@ class Draws(NamedTuple):
     values: Sequence[int]
     limit: int | None
     likely: Sequence[float] = ()
+
+    def drawn(self, seed: int, future: int | str, name: str) -> int:
+        """The run time in one future of what is called so, microseconds; longer than what has elapsed.
+
+        Args:
+            seed: of all draws.
+            future: which one: its number, or the twin of a replay.
+            name: whose run time it is.
+        """
+        return self.run_time(
+            uniform(seed, future, name, "run time"), uniform(seed, future, *self.group, "part")
+        )
 
     def run_time(self, number: float, part: float) -> int:
         """The run time for two numbers in [0, 1), microseconds; longer than what has elapsed.

@@ -11,7 +11,7 @@ from harness.cluster.documents import read_documents
 from harness.cluster.fields import Fields
 from harness.cluster.load import cluster_from, unpacked
 from harness.cluster.sources import text_of
-from harness.cluster.workloads import workload_from
+from harness.cluster.workloads import DEADLINE, workload_from
 from harness.errors import ClusterError, Fault, InputError
 from harness.options import did_you_mean
 
@@ -24,7 +24,6 @@ LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 """Labels of a Job that Kueue makes its Workload of."""
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 """The annotation of a Job with how many pods it may begin where not all fit."""
-DEADLINE = "activeDeadlineSeconds"
 
 _KINDS = ("Job", "Pod", "Workload")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.forecasting.against import By, Displaced, Shift
 from harness.forecasting.backtest import Coverage
-from harness.forecasting.forecast import Displaced, Forecast, Start, Times
+from harness.forecasting.forecast import Forecast, Start, Times
 from harness.text import aligned, folded, shortened
 from harness.units import format_duration
 
@@ -22,18 +23,23 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
         rows: how many rows each table has at most; None for all.
     """
     parts = [*folded([_head(forecast)], width), ""]
+    for name in forecast.others:
+        parts += [*_of_cluster(name, forecast.shifts[name], width, rows), ""]
     if forecast.submitted is not None:
         parts += [*_of_job(forecast, forecast.submitted, width, rows), ""]
+    for name, other in forecast.others.items():
+        if other.submitted is not None:
+            parts += [*_of_job(other, other.submitted, width, rows, f"with {name}, "), ""]
     if forecast.starts:
         parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows), ""]
     if forecast.risks:
         risks = [
             [_name(each.name), shortened(each.queue, _QUEUE), "runs" if each.running else "waits",
-             f"{each.share:.0%}", _time(each.median)]
+             f"{each.share:.0%}", _time(each.median), _by(each.by)]
             for each in forecast.risks
         ]  # fmt: skip
-        head = ["preempted", "queue", "now", "likely", "after (median)"]
-        parts += [_table(head, risks, rows), ""]
+        head = ["preempted", "queue", "now", "likely", "after (median)", "by"]
+        parts += [_table(head, risks, rows, left=(0, 1, 5)), ""]
     else:
         parts += ["nobody is preempted in any future", ""]
     parts += folded([f"- {note}" for note in _notes(forecast)], width)
@@ -75,10 +81,49 @@ def _start(start: Start) -> list[str]:
     return [*row, *_times(start.times), f"{start.unstarted:.0%}"]
 
 
-def _of_job(forecast: Forecast, job: Start, width: int | None, rows: int | None) -> Iterator[str]:
+def _of_cluster(name: str, shifts: Sequence[Shift], width: int | None, rows: int | None) -> Iterator[str]:
+    """What another cluster changes for whom."""
+    changed = [each for each in shifts if each.changed]
+    if not changed:
+        yield from folded([f"with {name}: nobody starts otherwise, or is preempted otherwise"], width)
+        return
+    first, last = [f"with {name}", "queue", "now", "p50", "was"], ["by (median)", "preempted", "was"]
+    head = [*first, "earlier", "later", *last]
+    yield _table(head, list(map(_shift, changed)), rows, left=(0, 1, 2))
+    same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
+    if same:
+        yield from folded([f"the others that wait ({same:,}) start as they did"], width)
+
+
+def _shift(row: Shift) -> list[str]:
+    cells = [_name(row.name), shortened(row.queue, _QUEUE), "runs" if row.running else "waits"]
+    if row.running:
+        cells += [""] * 5
+    else:
+        by = "" if row.shift is None else f"{'-' if row.shift < 0 else '+'}{_time(abs(row.shift))}"
+        cells += [
+            *(_times(of)[1] for of in (row.after, row.before)),
+            f"{row.earlier:.0%}",
+            f"{row.later:.0%}",
+            by,
+        ]
+    return [*cells, f"{row.preempted_after:.0%}", f"{row.preempted_before:.0%}"]
+
+
+def _by(by: Sequence[By]) -> str:
+    """Who preempts it most often, and how many others do."""
+    if not by:
+        return ""
+    more = f" and {len(by) - 1:,} more" if len(by) > 1 else ""
+    return f"{_name(by[0].name)} ({by[0].share:.0%}){more}"
+
+
+def _of_job(
+    forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
+) -> Iterator[str]:
     """What the job that is to be submitted would do."""
     low, middle, high = _times(job.times)
-    sentence = f"{job.name.removeprefix('default/')} would start in {middle} (p10 {low}, p90 {high})"
+    sentence = f"{where}{job.name.removeprefix('default/')} would start in {middle} (p10 {low}, p90 {high})"
     if job.unstarted:
         sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
     displaced = forecast.displaced
@@ -87,8 +132,17 @@ def _of_job(forecast: Forecast, job: Start, width: int | None, rows: int | None)
     yield from folded([sentence], width)
     if displaced:
         yield ""
-        head = ["displaced by it", "queue", "now", "preempts", "or others", "later", "by (median)"]
-        yield _table(head, [_displaced(each) for each in displaced], rows)
+        head = [
+            "displaced by it",
+            "queue",
+            "now",
+            "preempts",
+            "or others",
+            "later",
+            "by (median)",
+            "preempted by",
+        ]
+        yield _table(head, [_displaced(each) for each in displaced], rows, left=(0, 1, 7))
 
 
 def _displaced(row: Displaced) -> list[str]:
@@ -100,6 +154,7 @@ def _displaced(row: Displaced) -> list[str]:
         f"{row.preempted_more:.0%}",
         "" if row.running else f"{row.later:.0%}",
         "" if row.delay is None else _time(row.delay),
+        _by(row.by),
     ]
 
 
@@ -119,9 +174,11 @@ def _notes(forecast: Forecast) -> Iterator[str]:
         yield f"{len(early):,} futures were ended early: {early[0].stopped}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> str:
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], most: int | None, left: tuple[int, ...] = (0, 1)
+) -> str:
     shown = rows if most is None else rows[:most]
-    table = aligned([head, *shown], left=(0, 1))
+    table = aligned([head, *shown], left=left)
     if len(shown) < len(rows):
         table += f"\nand {len(rows) - len(shown):,} more (--all shows them)"
     return table

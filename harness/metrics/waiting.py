@@ -187,6 +187,10 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     submit = pl.col("submit_time")
     completion, so_far = finish - submit, window.end - submit
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
+    # What had run before the replay began took its time before it.
+    duration = pl.col("duration")
+    if RAN_BEFORE in run.micros("jobs").collect_schema():
+        duration = duration - pl.col(RAN_BEFORE).fill_null(0)
     known = {
         "job": pl.col("job").cast(pl.Int32),
         "queue": pl.col("queue").cast(queue_names(run) if "queue" in columns else pl.String()),
@@ -196,7 +200,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         "total": completion - pl.col("progress"),
         "completion": completion,
         "admission": start - pl.col("admitted_time"),
-        "delay": completion - pl.col("duration"),
+        "delay": completion - duration,
         "without_progress": finish.fill_null(window.end) - submit - pl.col("progress"),
         "length": shortest,
         "weight": pl.max_horizontal(pl.lit(0.0), *_parts_of_capacity(run)) * pl.col("duration"),
@@ -204,7 +208,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
             pl.max_horizontal(completion / shortest, pl.lit(1.0))
         ),
         "so_far": so_far,
-        "delay_so_far": so_far - pl.col("duration"),
+        "delay_so_far": so_far - duration,
         "slowdown_so_far": so_far / shortest,
     }
     wanted = [known[name].alias(name) for name in columns]
@@ -219,7 +223,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         if only is not None:
             rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
-        # Pods of the manifests that ran before waited for nothing, and nobody knows how long they run.
+        # Of some work of the manifests nobody knows how long it runs.
         parts.append(rows.filter((submit <= window.end) & pl.col("duration").is_not_null()).select(wanted))
     return pl.concat(parts)
 

@@ -10,6 +10,9 @@ from harness.report.material import Material
 from harness.runs.run import Run
 from harness.text import printable
 
+_SELDOM = ("at_start", "unfinished", "seed", "twin", "alone")
+"""Settings that runs say only where they mean something."""
+
 
 def repeat(material: Material) -> Iterator[str]:
     """Lines for a shell; for runs made in Python, the calls that make them.
@@ -49,7 +52,7 @@ def _calls(run: Run) -> Iterator[str]:
     }
     if settings["scale_arrivals"] != "1":
         chosen["scale_arrivals"] = factor_text(settings["scale_arrivals"])
-    chosen |= {name: settings[name] for name in ("at_start", "twin", "alone") if name in settings}
+    chosen |= {name: settings[name] for name in _SELDOM if name in settings}
     arguments |= {name: repr(value) for name, value in chosen.items()}
     if "calibration" in settings:
         yield "from harness.trace.calibration import Calibration"

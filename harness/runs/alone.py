@@ -62,5 +62,5 @@ def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
     """Why a policy's replay has none that is alone."""
     if policy.record:
         yield "it plays what happened"
-    if begun.later is not None or begun.cluster.workloads or begun.cluster.pods:
+    if begun.takes_part:
         yield "work of the manifests takes part, which is of all quotas (--at-start empty leaves it out)"

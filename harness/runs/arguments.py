@@ -33,6 +33,8 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "output": (_PATHS, "the path of a folder"),
     "twin": ((str, NoneType), "a text such as '3@7', or a Twin"),
     "alone": ((str, NoneType), "the name of a quota"),
+    "unfinished": ((str,), "a text: draw, drop, limit, or a duration such as 2h"),
+    "seed": ((Integral,), "a whole number"),
     "force": ((bool,), "True or False"),
     "plugins": ((Plugins, NoneType), "what harness.plugins.load() gives"),
     "watch": ((Callable, NoneType), "a function"),
@@ -54,10 +56,10 @@ _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "history": ((*_FILES, Trace, NoneType), "the path of a trace, or a Trace"),
     "submit": ((*_FILES, Mapping, NoneType), "the path of a manifest, or the manifest as a mapping"),
     "futures": ((Integral,), "a whole number"),
-    "seed": ((Integral,), "a whole number"),
     "horizon": ((Integral, str), "a duration such as '7d', or a whole number of microseconds"),
     "now": ((Integral, NoneType), "a whole number of microseconds since 1970"),
     "reader": ((str, NoneType), "the name of a reader"),
+    "others": ((Mapping, NoneType), "a mapping of names to clusters"),
 }
 
 

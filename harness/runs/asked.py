@@ -13,6 +13,7 @@ from harness.plugins import Plugins
 from harness.runs.inputs import cluster_for, read_trace
 from harness.runs.request import Request
 from harness.runs.run import Run
+from harness.runs.run_times import DRAW
 from harness.trace.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def _told(run: Run, plugins: Plugins) -> Request:
         calibration=calibration,
         output=run.path.parent.parent,
         at_start=settings.get("at_start"),
+        unfinished=settings.get("unfinished", DRAW),
+        seed=settings.get("seed", 0),
     )
 
 

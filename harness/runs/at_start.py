@@ -1,8 +1,9 @@
 """Which work of the manifests takes part in a replay, and when: by its timestamps, and as the user says.
 
 Work is Workloads and Pods that have not ended. Where trace and manifests have dates, whatever was created
-during the trace's time arrives at that time and waits like any job; nobody knows how long it runs. What was
-there before is there when the replay begins, unless it begins with an empty world.
+during the trace's time arrives at that time and waits like any job (how long it runs:
+`harness.runs.unfinished`). What was there before is there when the replay begins, unless it begins with an
+empty world.
 """
 
 from __future__ import annotations
@@ -50,6 +51,11 @@ class AtStart:
     times: Mapping[str, int] = field(default_factory=frozen)
     begins: str = ""
     left_out: tuple[str, ...] = ()
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether any work of the manifests does, now or later."""
+        return self.later is not None or bool(self.cluster.workloads or self.cluster.pods)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -221,8 +227,8 @@ def _begins(
         order = "later than" if history else "not later than"
         dump, begin = date_text(objects.latest), date_text(first)
         why = f", as the manifests are of {dump}, {order} the first submission, {begin}"
-    more = f"; later {_counted(later)}, as they were created" if later else ""
-    return f"at start {world}{why}: {_counted(start) or 'nothing'} of the manifests{more}"
+    more = f"; later {counted(later)}, as they were created" if later else ""
+    return f"at start {world}{why}: {counted(start) or 'nothing'} of the manifests{more}"
 
 
 def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Iterator[str]:
@@ -237,9 +243,10 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
     for place, reason in reasons.items():
         found = [each for each in objects.several if places[id(each)] == place]
         if found:
-            yield f"left out: {_counted(found)} of the manifests: {reason}"
+            yield f"left out: {counted(found)} of the manifests: {reason}"
 
 
-def _counted(several: Sequence[Workload | Pod]) -> str:
+def counted(several: Sequence[Workload | Pod]) -> str:
+    """How many Workloads and Pods some objects are."""
     count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
     return " and ".join(f"{count[kind]:,} {kind}{'' if count[kind] == 1 else 's'}" for kind in count)

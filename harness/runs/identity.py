@@ -44,7 +44,6 @@ _APART = (
     "difference.py",
     "experiments",
     "explanation",
-    "forecasting",
     "generate",
     "metrics",
     "report",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.registries import PolicySpec
     from harness.runs.at_start import AtStart
     from harness.runs.impossible import Impossible
+    from harness.runs.run_times import RunTimesOfWork
     from harness.trace.shake import Twin
     from harness.trace.trace import Trace
 
@@ -61,6 +62,7 @@ class Plan:
         scale_arrivals: how many times as fast jobs arrive.
         at_start: how work of the manifests takes part; `cluster` has what is there at the beginning.
         played: the trace as jobs arrive by it: the same, or its twin.
+        work: how long unfinished work of the manifests runs.
         twin: which twin that is; None for the trace itself.
         observe: puts an observer before the policy that changes nothing; the result does not depend on it.
         alone: the quota whose jobs alone are in the trace, and which alone is on the cluster; None for all.
@@ -78,6 +80,7 @@ class Plan:
     scale_arrivals: Fraction
     at_start: AtStart
     played: Trace
+    work: RunTimesOfWork
     twin: Twin | None = None
     observe: Callable[[Policy], Policy] | None = None
     alone: str | None = None
@@ -128,6 +131,7 @@ class Plan:
             "until_us": self.until,
             "scale_arrivals": str(self.scale_arrivals),
             **self.at_start.settings,
+            **self.work.settings,
             **({"startup_us": self.startup} if self.startup else {}),
             **({"calibration": dict(changed)} if changed else {}),
             **({} if self.twin is None else {_TWIN: str(self.twin)}),

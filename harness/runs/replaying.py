@@ -27,7 +27,7 @@ from harness.errors import PolicyError, blamed_on
 from harness.metrics.measurement import Measurement
 from harness.options import durations
 from harness.plugins import Plugins
-from harness.policy import Policy
+from harness.policy import Arrival, Policy
 from harness.recording import schemas
 from harness.recording.parquet import ShortTable, TableWriter, TimeKind
 from harness.recording.recorder import ParquetRecorder
@@ -197,7 +197,7 @@ def _play_into(
 
     Nothing of the replay outlives it: metrics read the tables.
     """
-    takes_over = None if plan.policy.running is None else partial(running_jobs, plan.policy)
+    takes_over = None if plan.policy.running is None else partial(_taken_over, plan)
     columns, of_jobs = _prepared(plan)
     jobs = Jobs(
         columns,
@@ -231,6 +231,11 @@ def _play_into(
     if jobs.record is not None:
         info["record"] = {"notes": list(jobs.record.notes)}
     return info, short
+
+
+def _taken_over(plan: Plan, cluster: Cluster, at: int) -> Sequence[Arrival]:
+    """The work of manifests that the policy takes over, with its run times as far as they are known."""
+    return plan.work.of(running_jobs(plan.policy, cluster, at))
 
 
 def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
@@ -314,6 +319,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
         },
         "harness": {"code": _told(ours)},
         "settings": plan.settings,
+        **plan.work.told,
         "window": [outcome.start, outcome.end],
         "outcome": {
             "jobs": outcome.jobs,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError
 from harness.frozen import Frozen
-from harness.names import RULE, is_name
 from harness.options import declared_options, did_you_mean, factor, resolve
 from harness.plugins import Plugins, load
 from harness.registries import PolicySpec
@@ -23,8 +22,10 @@ from harness.runs.at_start import WORLDS, at_start
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_trace
+from harness.runs.labels import checked_label
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
+from harness.runs.run_times import DRAW, Material, beginning, checked_unfinished
 from harness.trace.calibration import Calibration
 from harness.units import LONGEST, SECOND, parse_duration
 
@@ -50,6 +51,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "calibration": (dict, NoneType),
     "force": (bool,),
     "at_start": (str, NoneType),
+    "seed": (int,),
     "twin": (str, NoneType),
     "alone": (str, NoneType),
 }
@@ -81,6 +83,8 @@ class Request:
         force: replay even if the same run is there already.
         keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
         at_start: `empty` or `dump`, which world the replay begins in; None for what the dates say.
+        unfinished: how long unfinished work of the manifests runs: `draw`, `drop`, `limit`, or a duration.
+        seed: of what is drawn for it.
         twin: which twin of the trace is replayed; None for the trace itself.
         alone: a ClusterQueue or ElasticQuota: only its jobs are replayed, with no more than its nominal
             quota; None for all jobs and quotas.
@@ -101,6 +105,8 @@ class Request:
     force: bool
     keep: Keep
     at_start: str | None
+    unfinished: str
+    seed: int
     twin: Twin | None
     alone: str | None
 
@@ -122,6 +128,8 @@ class Request:
         force: bool = False,
         keep: Keep = "all",
         at_start: str | None = None,
+        unfinished: str = DRAW,
+        seed: int = 0,
         twin: str | Twin | None = None,
         alone: str | None = None,
     ) -> None:
@@ -143,6 +151,8 @@ class Request:
                 "twin": twin,
                 "alone": alone,
                 "force": force,
+                "unfinished": unfinished,
+                "seed": seed,
             }
         )
         if keep not in get_args(Keep):
@@ -166,6 +176,8 @@ class Request:
             "force": force,
             "keep": keep,
             "at_start": at_start,
+            "unfinished": checked_unfinished(unfinished),
+            "seed": int(seed),
             "twin": _twin(twin) if isinstance(twin, str) else twin,
             "alone": alone,
         }
@@ -235,9 +247,15 @@ class Request:
         policy = policy or _policy(default_plugin(cluster), plugins)
         check_fit(trace, cluster, by_queues=policy.admits_by_queues(cluster))
         trace = homed(trace, cluster)
-        begun = at_start(cluster, trace, self.at_start)
         if policy.record:
             check_recorded(trace)
+        begun, work = beginning(
+            at_start(cluster, trace, self.at_start),
+            Material(cluster, trace, policy, plugins),
+            self.unfinished,
+            self.seed,
+            self.twin,
+        )
         cluster = begun.cluster
         elastic = policy.admits_by_elastic_quotas(cluster)
         if self.alone is not None:
@@ -260,6 +278,7 @@ class Request:
             played=trace
             if self.twin is None
             else self._shaken(self.twin, trace, begun.cluster, plugins, by_elastic_quotas=elastic),
+            work=work,
             twin=self.twin,
             alone=self.alone,
         )
@@ -345,15 +364,6 @@ class Request:
         return cls(**{**values, "calibration": _calibration(values.get("calibration"))})
 
 
-def checked_label(text: str) -> str:
-    """A label that can be part of a folder's name anywhere, and of `LABEL.KEY=VALUE`; `PLUGIN@NAME` is one.
-
-    Raises:
-        OptionError: it cannot.
-    """
-    return "@".join(_part_of_label(part) for part in text.split("@", 1))
-
-
 def _label_of(policy: PolicySpec) -> str:
     """What a run is called by its policy.
 
@@ -364,12 +374,6 @@ def _label_of(policy: PolicySpec) -> str:
         return checked_label(policy.name)
     except OptionError as error:
         raise OptionError(f"the run has no label, and {error}", hint="give one: label='mine'") from error
-
-
-def _part_of_label(text: str) -> str:
-    if not is_name(text):
-        raise OptionError(f"{text!r} cannot be a label", hint=f"use {RULE}")
-    return text
 
 
 def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:

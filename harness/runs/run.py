@@ -149,6 +149,14 @@ class Run:
         return bool(self.info["policy"].get("record"))
 
     @property
+    def without_run_times(self) -> str:
+        """Why nobody knows how long some of its jobs run, in a sentence; "" where that is known of all.
+
+        Then the waits of others, and what is lost, say nothing.
+        """
+        return str(self.info.get("unfinished", {}).get("unknown", ""))
+
+    @property
     def windows(self) -> dict[int, list[Measurement]]:
         """What was measured again over windows that end before the run's own, by their ends.
 

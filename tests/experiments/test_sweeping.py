@@ -154,6 +154,7 @@ def test_a_point_is_prepared_as_its_own_request_would_be(spec: Callable[..., Spe
         "startup": ["0s", "5s"],
         "until": ["5d", "50d"],
         "at-start": ["empty", "dump"],
+        "unfinished": ["draw", "2h"],
         "evictionLatency": ["0s", "10s"],
         "ClusterQueue/a.weight": [1, 2],
     }

@@ -87,6 +87,7 @@ _VALUES: dict[str, tuple[str, ...]] = {
         "cluster.yaml,bad.yaml", "cluster.yaml,", ",",
     ),
     "at_start": ("empty", "dump", "x", ""),
+    "unfinished": ("draw", "drop", "limit", "2h", "0s", "x", ""),
     "clusters": (
         "cluster.yaml", "pr=cluster.yaml", "trace.parquet", "nothing.yaml", ".", "bad.yaml", "", "=", "a=",
         "=cluster.yaml", "a@b=cluster.yaml", "\0=cluster.yaml", "pr=cluster.yaml,nothing.yaml", "a,b",

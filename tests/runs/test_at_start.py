@@ -78,7 +78,10 @@ def cluster(*work: Manifest, cpu: int = 8, nodes: bool = False) -> Cluster:
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Callable[..., Run]:
-    """Replays jobs of one core and half an hour, submitted at these hours of the day or since the origin."""
+    """Replays jobs of one core and half an hour, submitted at these hours of the day or since the origin.
+
+    Unfinished work has no limit, so that it keeps what it holds, unless something else is said.
+    """
 
     def run(
         where: Cluster, *hours: float, dated: bool = True, plugin: str = "kueue-classic", **how: Any
@@ -95,6 +98,7 @@ def replay(tmp_path: Path) -> Callable[..., Run]:
             }
         )
         frame.write_parquet(tmp_path / "trace.parquet")
+        how = {"unfinished": "limit", **how}
         return harness.replay(
             tmp_path / "trace.parquet", plugin=plugin, cluster=where, output=tmp_path / "results", **how
         )

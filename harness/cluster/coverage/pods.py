@@ -130,7 +130,7 @@ _OF_ALL: list[Row] = [
     *_VOLUMES,
     *modelled("nodeSelector{}", "overhead{}", "hostNetwork", "terminationGracePeriodSeconds"),
     *assumed(_NO_DEVICES, "resourceClaims"),
-    *assumed("no pod is stopped because it runs for long", "activeDeadlineSeconds"),
+    *assumed("it stops no pod; run times of unfinished work end by it", "activeDeadlineSeconds"),
     *harmless("a debugger adds them to pods that run, and they ask for nothing", "ephemeralContainers"),
     *harmless("a pod is ready once it runs", "readinessGates"),
     *harmless(

@@ -98,6 +98,8 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
     yield "arrivals", [f"× {factor_text(each['scale_arrivals'])}" for each in settings]
     if any(each.get("at_start") for each in settings):
         yield "world at the start", [each.get("at_start") or "–" for each in settings]
+    if any(each.get("unfinished") for each in settings):
+        yield "run times of its unfinished work", [_run_times(each) for each in settings]
     if any(each.get("calibration") for each in settings):
         yield "changed of the trace", [_calibrated(each.get("calibration", {})) for each in settings]
     yield (
@@ -105,6 +107,12 @@ def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
         ["–" if each.get("until_us") is None else format_duration(each["until_us"]) for each in settings],
     )
     yield "window", [format_duration(run.window.end - run.window.start) for run in material.runs]
+
+
+def _run_times(settings: Mapping[str, Any]) -> str:
+    """How long unfinished work of the manifests runs."""
+    seed = f", seed {settings['seed']}" if "seed" in settings else ""
+    return f"{settings.get('unfinished', '–')}{seed}"
 
 
 def _calibrated(changed: Mapping[str, str]) -> str:

@@ -369,7 +369,7 @@ def test_policies_that_do_not_take_workloads_over_say_so(
             f"{left_out} Workloads of the manifests hold quota or wait for it; {plugin} does not take them "
             "over, so their quota is taken to be free"
         )
-    assert run.jobs.select("job_id", "state").rows() == [("default/old", "running"), ("j0", "finished")]
+    assert run.jobs.select("job_id", "state").rows() == [("default/old", "finished"), ("j0", "finished")]
 
 
 def limited(name: str, seconds: int, past: int = 0, **fields: Any) -> Manifest:

@@ -1,0 +1,79 @@
+"""`--set`: which option of which plugin a text sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import OptionError
+from harness.options import did_you_mean
+
+if TYPE_CHECKING:
+    from harness.registries import PolicySpec, ReaderSpec
+
+
+def assign(
+    settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec] = ()
+) -> Mapping[str, dict[str, Any]]:
+    """`[PREFIX.]KEY=VALUE` texts as the options of each label.
+
+    A prefix is a label, or a plugin's name for all its labels. What is said of a label counts more than what
+    is said of a plugin, and that more than a bare key; among equals the last one counts.
+
+    Args:
+        settings: the texts.
+        policies: what is replayed under which label.
+        readers: whose options are no options of a replay, to say so.
+
+    Raises:
+        OptionError: no plugin declares the key, or a text is not of that form.
+    """
+    of_label = {label: (label,) for _, label in policies}
+    of_plugin = {
+        spec.name: tuple(label for other, label in policies if other.name == spec.name)
+        for spec, _ in policies
+    }
+    ranked: list[tuple[int, tuple[str, ...], str, str]] = []
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise OptionError(
+                f"--set {text!r} is not understood", hint="write --set KEY=VALUE or --set LABEL.KEY=VALUE"
+            )
+        prefix, _, name = key.rpartition(".")
+        having = tuple(label for spec, label in policies if any(each.name == key for each in spec.options))
+        if having:
+            ranked.append((0, having, key, value))
+        elif prefix in of_label:
+            ranked.append((2, of_label[prefix], name, value))
+        elif prefix in of_plugin:
+            ranked.append((1, of_plugin[prefix], name, value))
+        else:
+            raise _unknown(text, key, policies, readers)
+    chosen: dict[str, dict[str, Any]] = {label: {} for label in of_label}
+    for _, labels, name, value in sorted(ranked, key=lambda each: each[0]):
+        for label in labels:
+            chosen[label][name] = value
+    return chosen
+
+
+def _unknown(
+    text: str, key: str, policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec]
+) -> OptionError:
+    """Nobody has an option of that name."""
+    prefix, _, name = key.rpartition(".")
+    known = [option.name for spec, _ in policies for option in spec.options]
+    if prefix and name in known:
+        labels = {label for _, label in policies} | {spec.name for spec, _ in policies}
+        return OptionError(
+            f"--set {text!r}: nothing is replayed as {prefix!r}", hint=did_you_mean(prefix, labels)
+        )
+    of_readers = [spec.name for spec in readers if any(option.name == key for option in spec.options)]
+    if of_readers:
+        hint = f"a reader has ({', '.join(of_readers)}): harness trace convert TRACE OUT.parquet --set {text}"
+    else:
+        hint = did_you_mean(name, known)
+    replayed = ", ".join(dict.fromkeys(spec.name for spec, _ in policies))
+    return OptionError(
+        f"--set {text!r}: no plugin of this replay ({replayed}) has an option {key!r}", hint=hint
+    )
