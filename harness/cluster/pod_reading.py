@@ -90,6 +90,7 @@ def read_pod(fields: Fields) -> Pod:
         index=int(index) if (index := _first(said, _INDEX_LABELS)).isdecimal() else None,
         lasting=not _LASTING.isdisjoint(owners),
         deadline=read_deadline(spec),
+        gone_at=read_time(metadata, "deletionTimestamp"),
     )
 
 

@@ -101,15 +101,18 @@ class Workload:
 
     @property
     def holds_quota(self) -> bool:
-        """Whether it holds the quota of its admission."""
-        return (
-            self.admission is not None and self.active and self.is_true("QuotaReserved") and not self.finished
-        )
+        """Whether it holds the quota of its admission; deactivated, it does until its pods are gone."""
+        return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property
     def finished(self) -> bool:
         """Whether it has ended."""
         return self.is_true("Finished")
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is not over: it has not ended, and if it was deactivated it still holds quota."""
+        return self.holds_quota or (self.active and not self.finished)
 
     def is_true(self, condition: str) -> bool:
         """Whether it has a condition with status True."""

@@ -108,6 +108,8 @@ class KueuePolicy:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
                 self._limits.limit(workload, start.manifest.time_left)
+            if not start.manifest.active:
+                self._limits.deactivated(workload, self._to_leave(workload, start))
             if workload.has_quota:
                 self._present.append((workload, start))
             elif not self._waits_out(workload, start, now):
@@ -320,7 +322,7 @@ class KueuePolicy:
                     self._executions.told_to_go(workload, now)
                 self._waits_out(workload, start, now)
                 if reason:
-                    yield Preempt(workload.job, None, reason)
+                    yield Preempt(workload.job, None, reason, grace=start.leaves)
         if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
             yield from self._binder.run()
 
@@ -339,6 +341,8 @@ class KueuePolicy:
         """Why a workload may not keep the quota that it held before; "" if it may."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
+        if not start.manifest.active:
+            return "Deactivated"
         if workload.cluster_queue.spec.stop_policy == "HoldAndDrain":
             return "ClusterQueueStopped"
         if self._stopped.get((workload.job.namespace, workload.job.queue)) == "HoldAndDrain":
