@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.cluster_init import init
+from harness.cli.cluster_room import room_lines
 from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
@@ -139,12 +140,14 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 def _content(cluster: Cluster) -> dict[str, Any]:
     """What a cluster holds, as JSON values."""
     from harness.cluster.content import told
+    from harness.cluster.flavor_nodes import rooms
 
     return {
         "source": cluster.source,
         "digest": cluster.digest,
         "nodes": {"count": len(cluster.nodes), "total": dict(cluster.capacity) if cluster.nodes else {}},
         "flavors": sorted(cluster.flavors),
+        "flavor_nodes": [room.to_json() for room in rooms(cluster)],
         "cluster_queues": [
             {"name": queue.name, "cohort": queue.cohort, "nominal": _nominal(queue.resource_groups)}
             for queue in cluster.cluster_queues.values()
@@ -227,6 +230,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
             amounts = [_amount(name, quotas[name]) if name in quotas else "" for name in columns]
             rows.append((kind, item["name"], parent, flavor, *amounts))
     lines += _table(("", "name", "cohort", "flavor", *columns), rows)
+    lines += room_lines(content["flavor_nodes"])
     quotas = content["elastic_quotas"]
     resources = list(
         dict.fromkeys(name for item in quotas for bound in (item["min"], item["max"]) for name in bound or ())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cluster.load import load_cluster
+from harness.cluster.queues_missing import REMEDY, without_queues
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
@@ -18,10 +19,11 @@ from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History, history_of
 from harness.forecasting.playing import futures_of
 from harness.forecasting.preparing import world_of
-from harness.forecasting.present import latest_of, now_of
+from harness.forecasting.present import Now, latest_of, now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
+from harness.text import counted
 from harness.units import LONGEST, parse_duration
 
 if TYPE_CHECKING:
@@ -62,11 +64,12 @@ class Asked:
             ReplayError: a future could not be played.
         """
         cluster, settings = self._settings(plugins)
-        history, notes, why = self._history(cluster, settings, plugins)
         latest = latest_of(cluster)
         if self.now is not None and latest is not None and self.now < latest:
             raise OptionError("now: the manifests know of something that happened later")
         now = now_of(cluster, settings.policy, self.now)
+        self._check_queues(cluster, now)
+        history, notes, why = self._history(cluster, settings, plugins)
         if not now.waiting and self.submit is None:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "
@@ -87,6 +90,20 @@ class Asked:
             made = Forecast(world, futures, never, tuple(notes), made)
         assert made is not None
         return made
+
+    def _check_queues(self, cluster: Cluster, now: Now) -> None:
+        """That Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
+
+        Raises:
+            InputError: they have none, and it was not asked for others that wait.
+        """
+        lost = without_queues(cluster.workloads, cluster.cluster_queues)
+        if lost and (self.plugin is None or not now.waiting):
+            raise InputError(
+                f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
+                "have not ended, and no ClusterQueue that they could start from",
+                hint=REMEDY,
+            )
 
     def judged(
         self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None

@@ -454,3 +454,13 @@ def test_a_history_in_which_nothing_took_time_is_named(tmp_path: Path) -> None:
     """It is there, and says nothing of how long anything runs."""
     with pytest.raises(InputError, match="and all 4 jobs of the history that had ended by now took no time"):
         harness.forecast(cluster(queue("q", 4), *THERE), history=ran(tmp_path, *[0.0] * 4), now=_now())
+
+
+def test_workloads_without_queues_are_asked_for_their_queues() -> None:
+    """A dump without ClusterQueues is incomplete; it does not show that nobody waits."""
+    world = cluster(workload("runs", 4, since=2), workload("next", 4, hours=1))
+    for plugin in (None, "default-preemption", "kueue-classic"):
+        with pytest.raises(InputError) as told:
+            harness.forecast(world, plugin=plugin, futures=1, workers=1, now=_now())
+        assert "holds 2 Workloads of Kueue that have not ended, and no ClusterQueue" in str(told.value)
+        assert "clusterqueues" in str(told.value.hint)
