@@ -19,7 +19,7 @@ from harness.comparison.samples import LOST
 from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
-from harness.text import aligned, columns, counted, printable, shortened
+from harness.text import aligned, columns, counted, printable, told_apart
 from harness.units import format_amount, format_duration
 
 if TYPE_CHECKING:
@@ -164,10 +164,12 @@ def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *
 def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], width: int) -> str:
     """The same without intervals and with metrics above their values, so that it is as narrow as these."""
     most = max(_SHORTEST_NAME, width // len(places) - 2)
-    head = [shortened(names[place], most) for place in places]
+    labels = told_apart(names, most)
+    head = [labels[place] for place in places]
     table = aligned([head, *_values(shown, places, intervals=False)], left=())
     first, rule, *rows = table.split("\n")
-    titled = ([shortened(name_of(line.measured), width), row] for line, row in zip(shown, rows, strict=True))
+    titles = told_apart((name_of(line.measured) for line in shown), width)
+    titled = ([title, row] for title, row in zip(titles, rows, strict=True))
     return "\n".join([first, rule, *chain.from_iterable(titled)])
 
 

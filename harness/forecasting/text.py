@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.forecasting.backtest import Coverage
 from harness.forecasting.forecast import Displaced, Forecast, Start, Times
-from harness.text import aligned, folded, shortened
+from harness.text import aligned, folded
 from harness.units import format_duration
 
-_NAME, _QUEUE = 28, 12
 _ROWS = 20
 
 
@@ -24,16 +23,17 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
     parts = [*folded([_head(forecast)], width), ""]
     if forecast.submitted is not None:
         parts += [*_of_job(forecast, forecast.submitted, width, rows), ""]
+    names = _names(forecast)
     if forecast.starts:
-        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows), ""]
+        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows, names, width), ""]
     if forecast.risks:
         risks = [
-            [_name(each.name), shortened(each.queue, _QUEUE), "runs" if each.running else "waits",
+            [_name(each.name), each.queue, "runs" if each.running else "waits",
              f"{each.share:.0%}", _time(each.median)]
             for each in forecast.risks
         ]  # fmt: skip
         head = ["preempted", "queue", "now", "likely", "after (median)"]
-        parts += [_table(head, risks, rows), ""]
+        parts += [_table(head, risks, rows, names, width), ""]
     else:
         parts += ["nobody is preempted in any future", ""]
     parts += folded([f"- {note}" for note in _notes(forecast)], width)
@@ -69,7 +69,7 @@ def _head(forecast: Forecast) -> str:
 
 def _start(start: Start) -> list[str]:
     waited = "" if start.waited is None else format_duration(start.waited)
-    row = [_name(start.name), shortened(start.queue, _QUEUE), waited]
+    row = [_name(start.name), start.queue, waited]
     if start.never:
         return [*row, "never", "never", "never", "100%"]
     return [*row, *_times(start.times), f"{start.unstarted:.0%}"]
@@ -88,13 +88,13 @@ def _of_job(forecast: Forecast, job: Start, width: int | None, rows: int | None)
     if displaced:
         yield ""
         head = ["displaced by it", "queue", "now", "preempts", "or others", "later", "by (median)"]
-        yield _table(head, [_displaced(each) for each in displaced], rows)
+        yield _table(head, [_displaced(each) for each in displaced], rows, _names(forecast), width)
 
 
 def _displaced(row: Displaced) -> list[str]:
     return [
         _name(row.name),
-        shortened(row.queue, _QUEUE),
+        row.queue,
         "runs" if row.running else "waits",
         f"{row.preempted:.0%}",
         f"{row.preempted_more:.0%}",
@@ -119,12 +119,24 @@ def _notes(forecast: Forecast) -> Iterator[str]:
         yield f"{len(early):,} futures were ended early: {early[0].stopped}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], most: int | None) -> str:
+def _table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    most: int | None,
+    names: Mapping[int, Sequence[str]],
+    width: int | None,
+) -> str:
     shown = rows if most is None else rows[:most]
-    table = aligned([head, *shown], left=(0, 1))
+    table = aligned([head, *shown], left=(0, 1), names=names, width=width)
     if len(shown) < len(rows):
         table += f"\nand {len(rows) - len(shown):,} more (--all shows them)"
     return table
+
+
+def _names(forecast: Forecast) -> dict[int, list[str]]:
+    """The names of all workloads and of all queues: no two look alike in any table."""
+    every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ())]
+    return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}
 
 
 def _times(times: Times) -> tuple[str, str, str]:
@@ -137,5 +149,5 @@ def _time(time: float) -> str:
 
 
 def _name(name: str) -> str:
-    """A name without the namespace `default`, no longer than its column."""
-    return shortened(name.removeprefix("default/"), _NAME)
+    """A name without the namespace `default`."""
+    return name.removeprefix("default/")
