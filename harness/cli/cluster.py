@@ -15,6 +15,7 @@ from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
+from harness.cli.screen import put
 from harness.text import aligned, counted, printable
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 
     text = dump_yaml(manifests)
     if output is None:
-        click.echo(text, nl=False)
+        put(text)
         return
     write_output(output, text)
     click.echo(printable(f"{len(manifests):,} manifests written to {output}"))

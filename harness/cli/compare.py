@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.screen import coloured, terminal_width
+from harness.cli.screen import put, show_table, terminal_width
 from harness.text import printable
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def compare(
         document = comparison.to_json(*metrics, scope=scope)
         click.echo(json.dumps(document | {"checks": [check.to_json() for check in checks]}))
     elif layout == "csv":
-        click.echo(comparison.changes(*metrics, scope=scope).write_csv(), nl=False)
+        put(comparison.changes(*metrics, scope=scope).write_csv())
         for sentence in comparison.absent(*metrics, scope=scope):
             click.echo(printable(f"warning: {sentence}"), err=True)
     else:
@@ -116,9 +116,9 @@ def compare(
             table = comparison.markdown(*metrics, scope=scope)
         else:
             brief = not (every or metrics or scope != "all")
-            table = coloured(comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief))
+            table = comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief)
         parts = [table, *([of_checks(comparison, checks)] if checks else [])]
-        click.echo("\n\n".join(parts))
+        show_table("\n\n".join(parts))
     if undecided is not None:
         raise undecided
     held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]

@@ -25,13 +25,14 @@ Examples:
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 def diff(first: Path, second: Path, most: int, layout: str) -> None:
     """Show the first decision at which two runs of the same jobs part, and who gained or lost by it."""
-    from harness.difference import Difference
+    from harness.cli.screen import put
+from harness.difference import Difference
     from harness.runs.run import Run
 
     difference = Difference(Run.open(first), Run.open(second))
     if layout == "json":
         click.echo(json.dumps(difference.to_json(most)))
     elif layout == "csv":
-        click.echo(difference.jobs.write_csv(), nl=False)
+        put(difference.jobs.write_csv())
     else:
         click.echo(difference.text(most, markdown=layout == "markdown"))

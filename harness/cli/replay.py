@@ -17,7 +17,7 @@ from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.cycles import check_watched, watched
 from harness.cli.replays import carried_out, isolated, shaken
 from harness.cli.run_options import interrupted, kept
-from harness.cli.screen import coloured, terminal_width
+from harness.cli.screen import show_table, terminal_width
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
 from harness.options import did_you_mean
@@ -237,7 +237,7 @@ def replay(
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:
-        click.echo(coloured(comparison.table(width=terminal_width(), brief=not every)))
+        show_table(comparison.table(width=terminal_width(), brief=not every))
     for run in runs:
         for sentence in alarms(run):
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)

@@ -16,6 +16,7 @@ from harness.comparison.missing import about_missing, about_unshaken
 from harness.comparison.ping_pong import about_loops
 from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
+from harness.markdown import plain
 from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
@@ -189,9 +190,9 @@ def markdown(comparison: Comparison, metrics: Sequence[str], scope: str | None) 
         return _NOTHING
     head, body = _columns(comparison, shown)
     rule = ["---", *["---:"] * (len(head) - 1)]
-    table = ["| " + " | ".join(map(escaped, row)) + " |" for row in (head, *body)]
+    table = ["| " + " | ".join(map(plain, row)) + " |" for row in (head, *body)]
     absent = comparison.absent(*metrics, scope=scope)
-    notes = [f"- {escaped(remark)}" for remark in (*absent, *remarks(comparison, shown))]
+    notes = [f"- {plain(remark)}" for remark in (*absent, *remarks(comparison, shown))]
     parts = [
         *head_markdown(comparison.head, comparison.head.title),
         table[0],
@@ -227,11 +228,11 @@ def head_lines(head: Head, title: str = "") -> Iterator[str]:
 def head_markdown(head: Head, title: str = "") -> Iterator[str]:
     """The same for a pull request."""
     if title:
-        yield escaped(title)
+        yield plain(title)
         yield ""
     for group in head.groups:
-        yield f"- {escaped(', '.join(group.names))}"
-        yield from (f"  - {escaped(sentence)}" for sentence in group.sentences)
+        yield f"- {plain(', '.join(group.names))}"
+        yield from (f"  - {plain(sentence)}" for sentence in group.sentences)
     if head.groups:
         yield ""
 
@@ -257,11 +258,6 @@ def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown takes as it is; it lets HTML through, so that is escaped too."""
-    return re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", escape(printable(text), quote=False))
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
