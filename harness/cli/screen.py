@@ -95,7 +95,7 @@ def binary_stdout() -> BinarySink:
 
 
 def put(text: str) -> None:
-    """Write text for another program to stdout, as it is; click would cut sequences out of names in a pipe."""
+    """Write text for another program to stdout, as it is; click would cut sequences out of names."""
     click.echo(text, nl=False, color=True)
 
 
