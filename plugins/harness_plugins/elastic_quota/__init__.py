@@ -62,6 +62,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         "elasticquota/preempt",
         _answer,
         help="quota admission, and victims across and within quotas",
+        fields=("given.pod", "given.note"),
         explain=_explain,
     )
 
