@@ -14,6 +14,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
+from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.replays import carried_out, isolated, shaken
 from harness.cli.run_options import interrupted, kept
@@ -338,9 +339,7 @@ def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
     """What a reader should know before the replay begins; `selected` if no plugin was named."""
-    lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
-    lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
-    lines += [f"note: {note}" for note in trace.notes]
+    lines = [f"trace: {trace.path}, {trace.frame.height:,} rows", *conventions(trace)]
     lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     for world in worlds:
         lines += _of_world(world, selected=selected)
