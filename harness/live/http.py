@@ -28,7 +28,7 @@ ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
 STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
 """Of a watch; etcd takes no object of more than 1.5 MiB."""
 
-REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=30.0)
+REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
 """Of what is said when something is refused."""
 
 

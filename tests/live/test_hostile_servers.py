@@ -231,6 +231,27 @@ def test_a_list_that_is_none_is_named() -> None:
     assert "the pages of the list do not advance" in told_of_list(stuck, other, stuck, other)
 
 
+def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where every page has another token."""
+    monkeypatch.setattr(following, "_MOST_PAGES", 3)
+    pages = [{"items": [], "metadata": {"continue": f"t{number}"}} for number in range(9)]
+    assert "the pages of the list do not advance" in told_of_list(*pages)
+
+
+def test_what_is_too_large_is_asked_for_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down to 15 seconds; then the metric and the bound are named."""
+    small(monkeypatch, sent=100, held=100)
+    asked: list[str] = []
+
+    def handle(request: Any) -> Any:
+        asked.append(str(request.url.params["query"]).rpartition("[")[2])
+        return answered(200, b" " * 1000)
+
+    with pytest.raises(InputError, match="kube_pod_created: the answer has more than 100 bytes"):
+        list(fetch(reader(handle, refused=_error), 0, 120, window=60, haste=1e9))
+    assert asked == ["60s]", "30s]", "15s]"]
+
+
 def test_a_malformed_item_is_said_while_it_is_recorded() -> None:
     """It was told as if there was nobody to ask as."""
     http = reader(lambda _: answered(200, b'{"items": [5]}'))
