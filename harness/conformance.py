@@ -38,6 +38,8 @@ class ConformanceSpec:
         name: the component, as cases name it.
         answer: answers one case; an error it raises is a case that differs.
         informative: names of fields that are reported and not judged, at any depth.
+        fields: paths of all that cases may give and configure, such as `given.pods[].pod`, with what is
+            below them; None where the component says itself what it does not know.
         explain: says in words how an answer came about.
     """
 
@@ -45,6 +47,7 @@ class ConformanceSpec:
     answer: Callable[[Case], Answer]
     help: str
     informative: frozenset[str]
+    fields: frozenset[str] | None
     explain: Callable[[Case], str] | None
     owner: str
     version: str
@@ -60,9 +63,13 @@ class RegisterConformance(Registrar[ConformanceSpec]):
         *,
         help: str,
         informative: Iterable[str] = (),
+        fields: Iterable[str] | None = None,
         explain: Callable[[Case], str] | None = None,
     ) -> None:
         """Register the function that answers cases of a component.
+
+        A case that gives or configures something beyond `fields`, such as `given.pods[].pod`, is refused: an
+        answer that leaves something out proves nothing. Without `fields` the component looks after it.
 
         Raises:
             RegistrationError: something of it cannot be registered; names the plugin.
@@ -73,8 +80,11 @@ class RegisterConformance(Registrar[ConformanceSpec]):
         about.texts(help=help)
         about.functions(answer=answer)
         about.functions_or_none(explain=explain)
-        fields = frozenset(about.several("informative", informative))
-        self.registry.add(ConformanceSpec(name, answer, help, fields, explain, owner.name, owner.version))
+        reported = frozenset(about.several("informative", informative))
+        known = None if fields is None else frozenset(about.several("fields", fields))
+        self.registry.add(
+            ConformanceSpec(name, answer, help, reported, known, explain, owner.name, owner.version)
+        )
 
 
 class Difference(NamedTuple):
@@ -175,7 +185,7 @@ def read_cases(
     """
     wanted = set(features)
     for path in paths:
-        for number, line in enumerate(_lines(path), 1):
+        for number, line in _lines(path):
             if case is not None and case not in line:
                 continue
             found = _case(path, number, line)
@@ -187,15 +197,21 @@ def read_cases(
                 yield found
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, with their numbers."""
     import gzip  # every replay imports this module, and none needs it
 
+    number = 0
     try:
         with path.open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rt", encoding="utf-8") if zipped else path.open(encoding="utf-8") as lines:
-            yield from (line for line in lines if line.strip())
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        with gzip.open(path, "rb") if zipped else path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: line {number} is not text in UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{path}: cannot be read: {reason}", hint="give a corpus, *.jsonl.gz") from error
 
@@ -210,13 +226,14 @@ def _case(path: Path, number: int, line: str) -> Case:
         case = parse_json(line)
     except ValueError as error:
         raise InputError(f"{path}: line {number} is not JSON: {error}") from error
-    wrong = [
-        name
-        for name, kind in _FIELDS.items()
-        if not isinstance(case, dict) or not isinstance(case.get(name), kind)
-    ]
+    if not isinstance(case, dict):
+        raise InputError(f"{path}: line {number} is not a case: a case is a mapping")
+    wrong = [name for name, kind in _FIELDS.items() if not isinstance(case.get(name), kind)]
     if wrong:
         raise InputError(f"{path}: line {number} is not a case: it lacks {', '.join(wrong)}")
+    for name, kind, what in (("features", str, "texts"), ("objects", dict, "mappings")):
+        if not all(isinstance(item, kind) for item in case[name]):
+            raise InputError(f"{path}: line {number} is not a case: its {name} are to be {what}")
     found: Case = case
     return found
 
@@ -276,6 +293,7 @@ def judge(case: Case, spec: ConformanceSpec) -> Verdict:
     """Ask for the answer to one case and compare it; an error of the plugin is a case that differs."""
     error, found = "", []
     try:
+        _check_fields(case, spec)
         found = list(differences(case["expect"], spec.answer(case)))
     except HarnessError as refusal:
         error = refusal.message
@@ -288,6 +306,39 @@ def judge(case: Case, spec: ConformanceSpec) -> Verdict:
     return Verdict(
         case["id"], case["component"], tuple(case["features"]), tuple(judged), tuple(reported), error
     )
+
+
+_OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
+
+
+def _check_fields(case: Case, spec: ConformanceSpec) -> None:
+    """That the component knows all of a case.
+
+    Raises:
+        InputError: it does not.
+    """
+    if spec.fields is None:
+        return
+    unknown = [name for name in case if name not in _OF_EVERY_CASE]
+    for name in ("given", "config"):
+        unknown += _beyond(case.get(name), name, spec.fields)
+    if unknown:
+        raise InputError(f"cannot be taken: nothing is known of {', '.join(dict.fromkeys(unknown))}")
+
+
+def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
+    """Paths in a value that are not known, nor lead to what is."""
+    if path in known:
+        return
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping) and any(each.startswith(f"{path}.") for each in known):
+        inner = [(f"{path}.{name}", each) for name, each in value.items()]
+    elif isinstance(value, list) and any(each.startswith(f"{path}[]") for each in known):
+        inner = [(f"{path}[]", each) for each in value]
+    elif value:
+        yield path
+    for deeper, each in inner:
+        yield from _beyond(each, deeper, known)
 
 
 def differences(expected: Any, got: Any, path: str = "") -> Iterator[Difference]:

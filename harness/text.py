@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 """Categories of characters that steer or cannot be shown, and of those that end a line or a paragraph."""
@@ -27,12 +27,43 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
-def shortened(text: str, most: int) -> str:
-    """Text of at most so many characters; what is left out of a longer one is its middle."""
+def shortened(text: str, most: int, head: int | None = None) -> str:
+    """Text of at most so many characters; what is left out of a longer one is its middle.
+
+    Args:
+        text: the text.
+        most: how many characters.
+        head: how many of these are its first ones; half of them by default.
+    """
     if len(text) <= most:
         return text
-    head = most // 2
+    head = most // 2 if head is None else head
     return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
+
+
+def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
+    """Names for people: no two the same, and none longer than that where there is a limit.
+
+    Longer ones are shortened where that leaves them different; else, and where they differ in control
+    characters alone, a number tells them apart.
+    """
+    whole = list(map(printable, names))
+    shown, kinds = whole, len(set(whole))
+    if most is not None:
+        for head in (most // 2, most // 4, most // 8, 0, 3 * most // 4, most - 1, most // 2):
+            shown = [shortened(name, most, head) for name in whole]
+            if len(set(shown)) == kinds:
+                break
+    found: dict[str, None] = {}
+    counts: dict[str, int] = {}
+    for name in shown:
+        label = name
+        while label in found:
+            counts[name] = counts.get(name, 1) + 1
+            mark = f" ({counts[name]})"
+            label = (name if most is None else shortened(name, max(1, most - len(mark)))) + mark
+        found[label] = None
+    return list(found)
 
 
 def columns(text: str) -> int:
@@ -47,25 +78,59 @@ def columns(text: str) -> int:
     )
 
 
-def aligned(rows: Sequence[Sequence[str]], *, left: Container[int] = (0,)) -> str:
+_NARROWEST_NAME = 12
+
+
+def aligned(
+    rows: Sequence[Sequence[str]],
+    *,
+    left: Container[int] = (0,),
+    names: Mapping[int, Iterable[str]] | None = None,
+    width: int | None = None,
+) -> str:
     """Rows of cells in columns; the first row heads.
 
     Args:
         rows: as many cells in each.
         left: the columns that are flush left, the first one by default; figures are flush right.
+        names: columns with names, and all the names that must not look alike, those in the column and others
+            of the kind. Where the table is too wide they are shortened, the longest column first.
+        width: columns of the terminal; None for any number.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
+    for column, room in _rooms(widths, [columns(cell) for cell in cells[0]], names or {}, width).items():
+        every = list(dict.fromkeys([*(names or {})[column], *(row[column] for row in rows[1:])]))
+        labels = dict(zip(every, told_apart(every, room), strict=True))
+        for row, shown in zip(rows[1:], cells[1:], strict=True):
+            shown[column] = labels[row[column]]
+        widths[column] = max(columns(row[column]) for row in cells)
     lines = []
     for number, row in enumerate(cells):
         padded = []
-        for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            space = " " * (width - columns(cell))
+        for column, (cell, wide) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (wide - columns(cell))
             padded.append(cell + space if column in left else space + cell)
         lines.append("  ".join(padded).rstrip())
         if number == 0:
-            lines.append("  ".join("─" * width for width in widths))
+            lines.append("  ".join("─" * wide for wide in widths))
     return "\n".join(lines)
+
+
+def _rooms(
+    widths: Sequence[int], heads: Sequence[int], names: Iterable[int], width: int | None
+) -> dict[int, int | None]:
+    """How many letters each column with names has; None for any number."""
+    rooms = {column: widths[column] for column in names}
+    least = {column: min(widths[column], max(_NARROWEST_NAME, heads[column])) for column in rooms}
+    excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
+    while excess > 0:
+        wider = [column for column in rooms if rooms[column] > least[column]]
+        if not wider:
+            break
+        rooms[max(wider, key=lambda column: (rooms[column], -column))] -= 1
+        excess -= 1
+    return {column: None if room == widths[column] else room for column, room in rooms.items()}
 
 
 def folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:

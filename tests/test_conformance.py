@@ -40,6 +40,37 @@ class Adder:
         register("test/sum", total, help="adds", informative=["effort"], explain=lambda case: "added them up")
 
 
+class Strict:
+    """A plugin that says what its cases may give."""
+
+    @hookimpl
+    def harness_register_conformance(self, register: RegisterConformance) -> None:
+        fields = ["given.numbers", "given.more[].deep", "config.on"]
+        register("test/sum", total, help="adds", informative=["effort"], fields=fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "unknown"),
+    [
+        ({"config": {"on": {"x": 1}}}, ""),
+        ({"given": {"numbers": [1, 2], "more": [{"deep": {"x": 1}}]}}, ""),
+        ({"given": {"numbers": [1, 2], "events": []}}, ""),
+        ({"given": {"numbers": [1, 2], "events": [1]}}, "given.events"),
+        ({"given": {"numbers": [1, 2], "more": [{"deep": 1, "odd": 1}]}}, "given.more[].odd"),
+        ({"config": {"off": 1}}, "config.off"),
+        ({"later": 1}, "later"),
+    ],
+)
+def test_a_case_with_more_than_its_component_knows_is_refused(
+    change: dict[str, Any], unknown: str, corpus: Callable[..., Path]
+) -> None:
+    """An answer that leaves something out proves nothing, also where it is the recorded one."""
+    strict = plugins.load(only=["strict"], extra={"strict": Strict()})
+    report = check(read_cases([corpus({**CASE, **change})]), strict)
+    told = [verdict.error for verdict in report.differing]
+    assert told == ([f"cannot be taken: nothing is known of {unknown}"] if unknown else [])
+
+
 @pytest.fixture
 def corpus(tmp_path: Path) -> Callable[..., Path]:
     """Writes cases as a corpus file."""
@@ -130,6 +161,24 @@ def test_a_line_that_is_no_case_is_named(tmp_path: Path, text: str, message: str
     path = tmp_path / "bad.jsonl"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
+        list(read_cases([path]))
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (b"[1]", "is not a case: a case is a mapping"),
+        (json.dumps({**CASE, "features": [["a"]]}).encode(), "is not a case: its features are to be texts"),
+        (json.dumps({**CASE, "objects": [1]}).encode(), "is not a case: its objects are to be mappings"),
+        (b'{"id": "\xff"}', "is not text in UTF-8"),
+        (b"{", "is not JSON"),
+    ],
+)
+def test_an_odd_line_is_named_by_its_number_in_the_file(tmp_path: Path, line: bytes, what: str) -> None:
+    """Empty lines count, and what stands before it is of no account."""
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(b"\n".join([json.dumps(CASE).encode(), b"", b"  ", line, b""]))
+    with pytest.raises(InputError, match=f"line 4 {what}"):
         list(read_cases([path]))
 
 

@@ -1,11 +1,67 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and names in tables: whole where there is room, and never two that look alike."""
 
 from __future__ import annotations
 
-from harness.text import counted, times
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.text import aligned, columns, counted, printable, times, told_apart
 
 
 def test_one_of_something_is_in_the_singular() -> None:
     """All other numbers are in the plural."""
     assert [counted(count, "node") for count in (0, 1, 1500)] == ["0 nodes", "1 node", "1,500 nodes"]
     assert [times(count) for count in (0, 1, 1500)] == ["0 times", "once", "1,500 times"]
+
+
+NAMES = st.lists(st.text("ab-", max_size=40) | st.text(max_size=30), max_size=12, unique=True)
+
+
+@given(NAMES, st.integers(12, 60) | st.none())
+def test_no_two_names_look_alike(names: list[str], most: int | None) -> None:
+    """Whatever they share; those that fit stay whole, but for control characters."""
+    shown = told_apart(names, most)
+    assert len(set(shown)) == len(names)
+    assert all(most is None or len(each) <= most for each in shown)
+    if len(set(map(printable, names))) == len(names):
+        for name, label in zip(names, shown, strict=True):
+            assert label == printable(name) or (most is not None and len(name) > most) or "(" in label
+
+
+def test_names_are_shortened_where_they_are_alike() -> None:
+    """Names in a dump begin alike: more is kept of the end, where they differ."""
+    names = [
+        f"team-vision/job-resnet-ablation-{end}" for end in ("q2cd9-abcde", "q2cd9-abcdf", "x2cd9-abcde")
+    ]
+    assert told_apart(names, 24) == [f"team-vision/…{end[-11:]}" for end in names]
+    assert told_apart(names, 20) == [f"team-…{end[-14:]}" for end in names]
+
+
+ROWS = [
+    ["name", "queue", "n"],
+    ["team-vision/job-resnet-ablation-q2cd9", "recommendation", "1"],
+    ["b", "q", "2"],
+]
+
+
+def test_names_are_whole_where_the_table_fits() -> None:
+    """For a file or a pipe, and on a terminal that is as wide as the table."""
+    whole = aligned(ROWS, left=(0, 1))
+    wide = max(map(len, whole.split("\n")))
+    assert aligned(ROWS, left=(0, 1), names={0: (), 1: ()}, width=wide) == whole
+    assert "team-vision/job-resnet-ablation-q2cd9" in whole
+
+
+def test_a_table_that_is_too_wide_shortens_its_longest_names() -> None:
+    """By as much as is needed, and none below 12 letters."""
+    for width in range(30, 57):
+        table = aligned(ROWS, left=(0, 1), names={0: (), 1: ()}, width=width)
+        assert max(map(columns, table.split("\n"))) == max(width, 12 + 2 + 12 + 2 + 1)
+    assert "recommendation" in aligned(ROWS, left=(0, 1), names={0: (), 1: ()}, width=50)
+
+
+def test_names_of_other_tables_do_not_look_alike_either() -> None:
+    """What is shortened the same way in another table is another name."""
+    first, second = "a-very-long-prefix-1-and-a-very-long-end", "a-very-long-prefix-2-and-a-very-long-end"
+    tables = [aligned([["name"], [each]], names={0: [first, second]}, width=20) for each in (first, second)]
+    assert tables[0] != tables[1]

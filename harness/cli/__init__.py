@@ -18,8 +18,9 @@ from harness.cli.failure import (
     warnings_in_words,
 )
 from harness.cli.group import Group
+from harness.cli.screen import guard_terminals
 from harness.collector import collect_seldom
-from harness.errors import HarnessError, blamed_on
+from harness.errors import HarnessError, InputError, blamed_on
 from harness.freed_memory import keep_for_seconds
 from harness.linear_algebra import in_one_thread
 
@@ -138,6 +139,14 @@ def cli(ctx: click.Context, blocked: tuple[str, ...]) -> None:
     ctx.obj = PluginChoice(blocked)
 
 
+def _check_stdout(*, mute: bool) -> None:
+    if mute:
+        raise InputError(
+            "stdout is closed, so that nobody would see results",
+            hint="let it lead somewhere; > /dev/null throws them away",
+        )
+
+
 def main(args: list[str] | None = None) -> None:
     """Run the command line; whatever stops it becomes a message and an exit code.
 
@@ -145,9 +154,10 @@ def main(args: list[str] | None = None) -> None:
     bad input, or a machine that does not give what is needed, 130 after ctrl-C, 143 after SIGTERM, 129 after
     SIGHUP, and 70 for a defect of `harness` itself.
     """
+    own, mute = args is None, False  # whether the process is ours, and whether nobody could see results
     if args is None:
         args = sys.argv[1:]
-        open_what_is_closed()
+        mute = open_what_is_closed()
         end_like_ctrl_c()
         collect_seldom()
         in_one_thread()
@@ -158,6 +168,9 @@ def main(args: list[str] | None = None) -> None:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")  # a terminal that cannot show a sign shows another
+        if own:
+            guard_terminals()
+        _check_stdout(mute=mute)
         given = [text for text in options if text != _DEBUG] + args[len(options) :]
         if _COMPLETE in os.environ:
             cli.main(prog_name="harness")

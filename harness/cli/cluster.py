@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.cli.cluster_init import init
+from harness.cli.cluster_room import room_lines
 from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
+from harness.cli.screen import put
 from harness.text import aligned, counted, printable
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 
     text = dump_yaml(manifests)
     if output is None:
-        click.echo(text, nl=False)
+        put(text)
         return
     write_output(output, text)
     click.echo(printable(f"{len(manifests):,} manifests written to {output}"))
@@ -139,12 +141,14 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 def _content(cluster: Cluster) -> dict[str, Any]:
     """What a cluster holds, as JSON values."""
     from harness.cluster.content import told
+    from harness.cluster.flavor_nodes import rooms
 
     return {
         "source": cluster.source,
         "digest": cluster.digest,
         "nodes": {"count": len(cluster.nodes), "total": dict(cluster.capacity) if cluster.nodes else {}},
         "flavors": sorted(cluster.flavors),
+        "flavor_nodes": [room.to_json() for room in rooms(cluster)],
         "cluster_queues": [
             {"name": queue.name, "cohort": queue.cohort, "nominal": _nominal(queue.resource_groups)}
             for queue in cluster.cluster_queues.values()
@@ -227,6 +231,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
             amounts = [_amount(name, quotas[name]) if name in quotas else "" for name in columns]
             rows.append((kind, item["name"], parent, flavor, *amounts))
     lines += _table(("", "name", "cohort", "flavor", *columns), rows)
+    lines += room_lines(content["flavor_nodes"])
     quotas = content["elastic_quotas"]
     resources = list(
         dict.fromkeys(name for item in quotas for bound in (item["min"], item["max"]) for name in bound or ())

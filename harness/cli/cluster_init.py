@@ -12,6 +12,7 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.output import spare, write_output
+from harness.cli.screen import put
 from harness.cli.trace_file import from_file, open_file
 from harness.errors import InputError, OptionError
 from harness.text import printable
@@ -89,7 +90,7 @@ def init(
     ]
     text = "".join(f"# {printable(line)}\n" for line in lines) + dump_yaml(made.manifests(pools=node_pool))
     if output is None:
-        click.echo(text, nl=False)
+        put(text)
         return
     write_output(output, text)
     click.echo("\n".join(printable(line) for line in (f"{output} written", *made.why)))

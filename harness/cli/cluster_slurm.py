@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.cli.output import spare, write_output
+from harness.cli.screen import put
 from harness.text import printable
 
 
@@ -46,7 +47,7 @@ def from_slurm(nodes: Path, qos: Path | None, assoc: Path | None, output: Path |
         click.echo(printable(f"not in the manifests: {note}"), err=True)
     text = dump_yaml(made.manifests)
     if output is None:
-        click.echo(text, nl=False)
+        put(text)
         return
     write_output(output, text)
     click.echo(printable(f"{len(made.manifests):,} manifests written to {output}"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.screen import coloured, terminal_width
+from harness.cli.screen import put, show_table, terminal_width
 from harness.text import printable
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def compare(
         document = comparison.to_json(*metrics, scope=scope)
         click.echo(json.dumps(document | {"checks": [check.to_json() for check in checks]}))
     elif layout == "csv":
-        click.echo(comparison.changes(*metrics, scope=scope).write_csv(), nl=False)
+        put(comparison.changes(*metrics, scope=scope).write_csv())
         for sentence in comparison.absent(*metrics, scope=scope):
             click.echo(printable(f"warning: {sentence}"), err=True)
     else:
@@ -130,11 +130,11 @@ def compare(
             table = comparison.markdown(*metrics, scope=scope, brief=brief)
             told = checks_markdown
         else:
-            table = coloured(comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief))
+            table = comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief)
             told = checks_text
         parts = [table, *([told(comparison, checks, values=fail_on_values)] if checks else [])]
         first = layout == "markdown" and brief  # a comment is cut at its end
-        click.echo("\n\n".join(reversed(parts) if first else parts))
+        show_table("\n\n".join(reversed(parts) if first else parts))
     if refused is not None:
         raise refused
     held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from harness.cli.screen import put
+
 
 @click.command(
     epilog="""\b
@@ -32,6 +34,6 @@ def diff(first: Path, second: Path, most: int, layout: str) -> None:
     if layout == "json":
         click.echo(json.dumps(difference.to_json(most)))
     elif layout == "csv":
-        click.echo(difference.jobs.write_csv(), nl=False)
+        put(difference.jobs.write_csv())
     else:
         click.echo(difference.text(most, markdown=layout == "markdown"))

@@ -9,7 +9,7 @@ import click
 from harness.cli.context import command_line
 from harness.cli.group import Group
 from harness.cli.output import STDOUT, deliver, is_page
-from harness.cli.screen import coloured
+from harness.cli.screen import show_table
 from harness.errors import OptionError
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
@@ -128,4 +128,4 @@ def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) 
     from harness.experiments.objectives import Judged
     from harness.experiments.telling import compare as told
 
-    click.echo(coloured(told(Judged(Experiment.open(experiment)), items, metrics)))
+    show_table(told(Judged(Experiment.open(experiment)), items, metrics))

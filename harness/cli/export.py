@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.cli.screen import binary_stdout
 from harness.errors import InputError, OptionError
 from harness.text import printable
 from harness.units import parse_duration
@@ -71,8 +72,8 @@ def export(
     if place == _STDOUT:
         if form == "perfetto" and sys.stdout.isatty():
             raise OptionError("a trace is nothing that a terminal can show", hint="give -o FILE")
-        _write(finished, form, window, every, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        _write(finished, form, window, every, binary_stdout())
+        sys.stdout.flush()
         return
     _to_file(finished, form, window, every, place)
     click.echo(printable(str(place)))

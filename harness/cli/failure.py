@@ -40,14 +40,19 @@ class Ended(KeyboardInterrupt):
         self.number = number
 
 
-def open_what_is_closed() -> None:
-    """Let a standard stream that the caller closed (`harness ... >&-`) be one that leads nowhere.
+def open_what_is_closed() -> bool:
+    """Let a standard stream that the caller closed (`harness ... 2>&-`) be one that leads nowhere.
 
     Python has None in its place; and the first file that is opened would get the stream's number.
+
+    Returns:
+        Whether there is nowhere to write results to.
     """
+    mute = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
+    return mute
 
 
 def end_like_ctrl_c() -> None:

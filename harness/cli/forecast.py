@@ -12,7 +12,7 @@ import click
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import loss_model, one_plugin
-from harness.cli.screen import can_redraw, terminal_width
+from harness.cli.screen import can_redraw, steer, terminal_width
 from harness.cli.worlds import read_worlds
 from harness.errors import OptionError
 from harness.text import printable
@@ -165,6 +165,6 @@ def _watch(*, shown: bool) -> Callable[[int, int], None] | None:
 
     def watch(done: int, total: int) -> None:
         end = "\r\033[K" if done == total else ""
-        click.echo(f"\r{done:,} of {total:,} futures{end}", err=True, nl=False)
+        steer(f"\r{done:,} of {total:,} futures{end}")
 
     return watch

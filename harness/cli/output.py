@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from harness.cli.screen import put
 from harness.errors import InputError, OptionError
 from harness.files.whole import whole_file
 from harness.text import printable
@@ -92,7 +93,7 @@ def deliver(text: str, place: Path) -> None:
         InputError: it cannot be written; whatever was there before is untouched.
     """
     if place == STDOUT:
-        click.echo(text, nl=False)
+        put(text)
         return
     write_output(place, text)
     click.echo(printable(str(place)))

@@ -11,7 +11,7 @@ from typing import Self
 
 import click
 
-from harness.cli.screen import can_redraw
+from harness.cli.screen import can_redraw, steer
 from harness.text import columns, printable
 from harness.units import SECOND, format_duration
 
@@ -74,7 +74,7 @@ class ProgressBars:
 
     def _erase(self) -> None:
         if self._drawn:
-            click.echo(_ERASE + _ERASE_ABOVE * (self._drawn - 1), nl=False, err=True)
+            steer(_ERASE + _ERASE_ABOVE * (self._drawn - 1))
             self._drawn = 0
 
     def _draw(self) -> None:
@@ -82,7 +82,7 @@ class ProgressBars:
         lines = [self._line(number, width - 1) for number in sorted(self._lines)[: max(1, height - 1)]]
         if lines:
             erased = _ERASE + _ERASE_ABOVE * max(0, self._drawn - 1)
-            click.echo(erased + "\n".join(lines), nl=False, err=True)
+            steer(erased + "\n".join(lines))
             self._drawn = len(lines)
         else:
             self._erase()

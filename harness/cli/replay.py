@@ -14,11 +14,12 @@ import click
 
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
+from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out, isolated, shaken
 from harness.cli.run_options import interrupted, kept, unfinished_work
-from harness.cli.screen import coloured, terminal_width
+from harness.cli.screen import show_table, terminal_width
 from harness.cli.worlds import World, read_worlds
 from harness.errors import OptionError, PluginError, StoppedError
 from harness.text import printable
@@ -242,7 +243,7 @@ def replay(
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:
-        click.echo(coloured(comparison.table(width=terminal_width(), brief=not every)))
+        show_table(comparison.table(width=terminal_width(), brief=not every))
     for run in runs:
         for sentence in alarms(run):
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)
@@ -276,9 +277,7 @@ def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
     """What a reader should know before the replay begins; `selected` if no plugin was named."""
-    lines = [f"trace: {trace.path}, {trace.frame.height:,} rows"]
-    lines += [f"left out: {count:,} rows: {reason}" for reason, count in trace.left_out.items()]
-    lines += [f"note: {note}" for note in trace.notes]
+    lines = [f"trace: {trace.path}, {trace.frame.height:,} rows", *conventions(trace)]
     lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += _told("assumed", worlds, [(world, plan, plan.assumed) for world, plan in plans])
     for world in worlds:

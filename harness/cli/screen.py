@@ -1,17 +1,102 @@
-"""What a terminal can show: its width, and verdicts in colours; nothing of it reaches a pipe or a file."""
+"""What reaches a terminal: text that steers nothing, our own colours and redrawn lines; what it can show.
+
+All text for a terminal passes `Screen`, which takes from it what could steer a terminal. What is to steer it
+is ours alone, and goes by `steer` and `show_table`. Pipes and files get bytes as they are.
+"""
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import shutil
 import sys
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+
+from harness.text import printable
+
+if TYPE_CHECKING:
+    from harness.export.sink import BinarySink
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)
 """A verdict stands behind a change, at the end of a column."""
+
+_KEPT = re.compile(r"([\n\t]+)")
+"""Lines and tabs are all that text may steer."""
+
+
+class Screen:
+    """A terminal's stream that only takes text, and nothing in it that could steer the terminal.
+
+    Args:
+        stream: the stream of the terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write text without its control characters."""
+        self.stream.write(harmless(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # nobody gets around this by writing bytes
+            raise AttributeError(name)
+        return getattr(self.stream, name)
+
+
+def harmless(text: str) -> str:
+    """Text with its lines and tabs, and with signs in place of what else could steer a terminal."""
+    return "".join(part if part.isprintable() else _cleared(part) for part in _KEPT.split(text))
+
+
+def _cleared(part: str) -> str:
+    return part if _KEPT.fullmatch(part) else printable(part)
+
+
+def guard_terminals() -> None:
+    """Let all that goes to a terminal by stdout or stderr pass a `Screen`."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream.isatty():
+            setattr(sys, name, Screen(stream))
+
+
+def steer(sequence: str) -> None:
+    """Let our own control characters redraw lines on stderr."""
+    stream = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr
+    stream.write(sequence)
+    stream.flush()
+
+
+class _Decoded:
+    """Takes bytes of UTF-8, piece by piece, for a terminal."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: bytes, /) -> object:
+        """Show some more."""
+        return sys.stdout.write(self._decoder.decode(data))
+
+
+def binary_stdout() -> BinarySink:
+    """Where bytes of text go: as they are to a pipe or a file, harmless to a terminal."""
+    return _Decoded() if sys.stdout.isatty() else sys.stdout.buffer
+
+
+def put(text: str) -> None:
+    """Write text for another program to stdout, as it is; click would cut sequences out of names."""
+    click.echo(text, nl=False, color=True)
 
 
 def terminal_width() -> int | None:
@@ -24,9 +109,11 @@ def can_redraw() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 
-def coloured(table: str) -> str:
-    """A table with its verdicts in colours, where stdout is a terminal and NO_COLOR is not set."""
-    plain = not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if plain:
-        return table
-    return _VERDICT.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0]]), table)
+def show_table(table: str) -> None:
+    """Print a table, with its verdicts in colours where stdout is a terminal and NO_COLOR is not set."""
+    if not isinstance(sys.stdout, Screen) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        click.echo(table)
+        return
+    coloured = _VERDICT.sub(lambda found: click.style(found[0], fg=_COLOURS[found[0]]), harmless(table))
+    sys.stdout.stream.write(f"{coloured}\n")
+    sys.stdout.stream.flush()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from harness.cli.screen import can_redraw
+from harness.cli.screen import can_redraw, steer
 from harness.text import printable
 from harness.units import SECOND, format_duration
 
@@ -54,7 +54,7 @@ class SweepBar:
         now = time.monotonic()
         if self._live and (made is None or now - self._last >= _PAUSE):
             self._last = now
-            click.echo(f"{_ERASE}{printable(self._line(state))}", nl=False, err=True)
+            steer(f"{_ERASE}{printable(self._line(state))}")
 
     def _line(self, state: State) -> str:
         over = state.made + state.failed
@@ -66,7 +66,7 @@ class SweepBar:
 
     def _erase(self) -> None:
         if self._live:
-            click.echo(_ERASE, nl=False, err=True)
+            steer(_ERASE)
 
     def _say(self, line: str) -> None:
         click.echo(printable(line), err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.cli.context import command_line, loaded_plugins
+from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out
 from harness.cli.run_options import interrupted, kept, one_plugin
@@ -94,7 +95,9 @@ def validate(
     requests = [asked("recorded"), asked(spec.name)]
     plans = [request.plan(plugins) for request in requests]
     if not quiet:
-        for sentence in dict.fromkeys([*opened.notes, *world.assumed, *plans[1].assumed, *plans[1].warnings]):
+        for line in conventions(opened):
+            click.echo(printable(line), err=True)
+        for sentence in dict.fromkeys([*world.assumed, *plans[1].assumed, *plans[1].warnings]):
             click.echo(printable(f"note: {sentence}"), err=True)
     runs = carried_out(
         requests,

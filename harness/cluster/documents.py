@@ -3,7 +3,7 @@
 Text is cut at its `---` lines first, as kubectl does, so that one broken document does not hide the faults of
 the others. YAML is built from parser events on a stack of our own: depth and the growth by aliases are
 bounded, and no nesting can exhaust the interpreter's stack. Kubernetes' reading of plain scalars differs from
-PyYAML's (no timestamps, no base 60, integers of its own kind), so they are resolved here.
+PyYAML's, so `harness.cluster.scalars` resolves them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from harness.cluster.scalars import BOOLEAN_FIELDS, NotFiniteError, Word, resolved
 from harness.errors import Fault, SpecError
 from harness.json_text import DEEPEST, leading_json
 
@@ -31,25 +31,12 @@ _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
 """What libyaml says at 1,000 levels since PyYAML 6.0.4; of flow lists, before it has told of any level."""
 
 _LARGEST_EXPANSION = 1_000_000
-_LONGEST_NUMBER = 100
 _LONGEST_WORD = 40
 
 _MARK = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _MARK_TEXT = "---"
 _NO_CONTENT = re.compile(r"(?:---|\.\.\.)?[ \t\r]*(?:[#%].*)?")
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
-_BOOLEANS = {
-    spelling: value
-    for words, value in (("y yes true on", True), ("n no false off", False))
-    for word in words.split()
-    for spelling in (word, word.capitalize(), word.upper())
-}
-_NULLS = ("", "~", "null", "Null", "NULL")
-_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9_]*)", re.ASCII)
-_BASED = re.compile(r"[-+]?0(?:x[0-9a-fA-F_]+|b[01_]+)", re.ASCII)
-_OCTAL = re.compile(r"[-+]?0(?:o?[0-7_]+|[0-9_]+)", re.ASCII)
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TAGS = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int", "float", "bool", "null", "map", "seq")}
@@ -125,17 +112,6 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
         if content is not None and not builder.broken:
             documents.append(Document(builder.where, content))
     return documents, complete
-
-
-def reads_as_text(plain: str) -> bool:
-    """Whether Kubernetes reads a plain scalar as the text that stands there."""
-    patterns = (_INTEGER, _BASED, _OCTAL, _NOT_FINITE, _FLOAT)
-    return not (
-        plain in _NULLS
-        or plain in _BOOLEANS
-        or plain == "<<"
-        or any(pattern.fullmatch(plain) for pattern in patterns)
-    )
 
 
 def _leading_objects(
@@ -215,7 +191,7 @@ class _Frame:
     size: int = 1
     key: str | None = None
     merging: bool = False
-    merged: list[Any] = field(default_factory=list)
+    merged: set[str] = field(default_factory=set)
 
 
 class _Builder:
@@ -284,6 +260,8 @@ class _Builder:
             return
         tag = None if event.tag is None or event.tag == "!" else _TAGS.get(event.tag, event.tag)
         value = self._resolved(event.value) if plain or tag not in (None, "str") else event.value
+        if tag is not None and isinstance(value, Word):
+            value = value.truth
         if tag is not None and tag != _json_type(value) and not (tag == "float" and type(value) is int):
             self._fault(f"{event.value!r} has the tag {event.tag}, which is not read here")
         if not event.value.isascii() and _SURROGATE.search(event.value):
@@ -294,29 +272,12 @@ class _Builder:
         self._put(value, 1)
 
     def _resolved(self, text: str) -> Any:
-        """A plain scalar's JSON value, by the rules of the YAML library that Kubernetes uses."""
-        if text in _NULLS:
-            return None
-        if text[0] not in "0123456789+-.":
-            return _BOOLEANS.get(text, text)
-        if len(text) > _LONGEST_NUMBER:
-            return text
-        if _INTEGER.fullmatch(text):
-            return int(text.replace("_", ""))
-        if _BASED.fullmatch(text) and text[-1] != "_":
-            return int(text.replace("_", ""), 0)
-        if _OCTAL.fullmatch(text):
-            self._fault(f"{text} is octal to Kubernetes: write a decimal number, or quote it as text")
-            return int(text.replace("_", "").replace("o", ""))
-        if _NOT_FINITE.fullmatch(text):
+        """A plain scalar's JSON value."""
+        try:
+            return resolved(text)
+        except NotFiniteError:
             self._fault(f"{text} is not a number that a manifest can hold")
             return 0
-        if _FLOAT.fullmatch(text):
-            number = float(text.replace("_", ""))
-            if not isfinite(number):
-                return text
-            return int(number) if number.is_integer() and abs(number) < 1e21 else number
-        return text
 
     def _alias(self, anchor: str | None) -> None:
         if anchor in self._open_anchors:
@@ -343,10 +304,6 @@ class _Builder:
 
     def _close(self) -> None:
         frame = self._stack.pop()
-        if isinstance(frame.container, dict):
-            for mapping in frame.merged:
-                for key, value in mapping.items():
-                    frame.container.setdefault(key, value)
         if frame.anchor:
             self._open_anchors.discard(frame.anchor)
             self._anchors[frame.anchor] = (frame.container, frame.size)
@@ -376,24 +333,32 @@ class _Builder:
             self._merge(frame, value)
         elif frame.key is None:
             frame.key = self._key(value)
-            if frame.key in frame.container:
+            if frame.key in frame.container and frame.key not in frame.merged:
                 self._fault(f"{frame.key!r} is given twice in one mapping")
         else:
             frame.size += size
-            frame.container[frame.key] = value
+            settles = isinstance(value, Word) and frame.key in BOOLEAN_FIELDS
+            frame.container[frame.key] = value.truth if settles else value
+            frame.merged.discard(frame.key)
             frame.key = None
 
     def _key(self, value: Any) -> str:
         if isinstance(value, (dict, list)) or value is None:
             raise _FatalError("a key must be text")
+        if isinstance(value, Word):
+            return json.dumps(value.truth)
         return value if isinstance(value, str) else json.dumps(value)
 
     def _merge(self, frame: _Frame, value: Any) -> None:
+        """Lay mappings over what stands above, as Kubernetes does; of a list the first one wins."""
         mappings = value if isinstance(value, list) else [value]
-        if all(isinstance(mapping, Mapping) for mapping in mappings):
-            frame.merged.extend(mappings)
-        else:
+        if not all(isinstance(mapping, Mapping) for mapping in mappings):
             self._fault("'<<' must be followed by a mapping or a list of mappings")
+            return
+        assert isinstance(frame.container, dict)
+        for mapping in reversed(mappings):
+            frame.container.update(mapping)
+            frame.merged.update(mapping)
 
 
 def _json_type(value: Any) -> str:

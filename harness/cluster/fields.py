@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from harness.cluster.model import UNLIMITED, frozen
+from harness.cluster.scalars import Word
 from harness.errors import Fault, InputError
 from harness.units import parse_quantity, round_up
 
@@ -34,6 +35,7 @@ class Fields:
         self.faults = faults
         self.path = path
         self._read: set[str] = set()
+        self._words: list[tuple[str, str]] = []
         self._children: list[Fields] = []
         self._mapping: Mapping[str, Any] = {}
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
@@ -74,7 +76,7 @@ class Fields:
         if isinstance(value, str):
             if required and not value:
                 self.fault(name, "must not be empty")
-            return value
+            return self._text(name, value)
         quote = " (put it in quotes)" if isinstance(value, (bool, int, float)) else ""
         self.fault(name, f"must be text, not {shown(value)}{quote}")
         return default
@@ -115,6 +117,8 @@ class Fields:
         value = self.raw(name)
         if value is None:
             return default
+        if isinstance(value, Word):
+            return value.truth
         if isinstance(value, bool):
             return value
         self.fault(name, f"must be true or false, not {shown(value)}")
@@ -169,7 +173,7 @@ class Fields:
         if value is None:
             return ()
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(value)
+            return tuple(self._text(f"{name}[{number}]", item) for number, item in enumerate(value))
         self.fault(name, f"must be a list of texts, not {shown(value)}")
         return ()
 
@@ -203,6 +207,16 @@ class Fields:
             if name not in self._read and self._mapping[name] is not None
         ]
         return here + [path for child in self._children for path in child.unread()]
+
+    def words(self) -> list[tuple[str, str]]:
+        """Paths of the fields, here and below, whose text is a word that Kubernetes takes for a boolean."""
+        return self._words + [found for child in self._children for found in child.words()]
+
+    def _text(self, name: str, value: str) -> str:
+        if not isinstance(value, Word):
+            return value
+        self._words.append((f"{self.path}.{name}" if self.path else name, str(value)))
+        return str(value)
 
     def _child(self, value: Any, name: str) -> Fields:
         path = f"{self.path}.{name}" if self.path else name

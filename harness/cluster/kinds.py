@@ -16,6 +16,7 @@ from harness.cluster.draft import Draft
 from harness.cluster.kind import Kind, KindSpec
 from harness.cluster.kueue_configuration import read_kueue_configuration
 from harness.cluster.pod_groups import read_pod_group
+from harness.cluster.queues_missing import check_queues
 from harness.cluster.scheduling_groups import (
     check_scheduling_groups,
     read_scheduling_pod_group,
@@ -73,6 +74,7 @@ OURS: Mapping[tuple[str, str], Kind] = {
 CHECKS: tuple[Callable[[Draft], None], ...] = (
     core.check_core,
     kueue.check_kueue,
+    check_queues,
     check_topologies,
     scheduling.check_scheduling,
     check_scheduling_groups,

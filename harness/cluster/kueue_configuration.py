@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from harness.cluster.draft import Draft
 from harness.cluster.fields import Fields, shown
+from harness.cluster.kueue_gates import KNOWN_GATES
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady, read_duration, read_wait_for_pods_ready
+from harness.options import did_you_mean
 from harness.units import MINUTE
 
 TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
@@ -111,6 +113,9 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
         on = table.boolean(name)
         if name in GATES:
             gates[name] = on
+        elif name not in KNOWN_GATES:
+            hint = did_you_mean(name, KNOWN_GATES)
+            table.fault(name, f"is no feature gate of Kueue, which does not start with it; {hint}")
     pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
     draft.kueue_configurations.append(
         KueueConfiguration(strategies, admission, frozen(gates), evicted_last, pods_ready)

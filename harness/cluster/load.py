@@ -243,6 +243,10 @@ def read_object(
         return None
     before = len(draft.faults)
     known.read(fields, draft)
+    for path, word in fields.words():
+        draft.warnings.add(
+            kind, name, f"{path} is text here; an API server takes {word} without quotes for a boolean"
+        )
     for found in known.coverage.of(number).findings(content):
         path = found.path
         if found.wanted:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from harness.cluster.documents import reads_as_text
 from harness.cluster.model import ResourceQuota
+from harness.cluster.scalars import Word, reads_as_text
 from harness.units import format_amount
 
 if TYPE_CHECKING:
@@ -186,4 +186,11 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
+def _represent_word(dumper: _Dumper, word: Word) -> yaml.ScalarNode:
+    """A word as it stood, so that it is read back as text or a boolean as before."""
+    kind = "str" if len(word) == 1 else "bool"  # what PyYAML takes it for, so that it stands without a tag
+    return dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(word))
+
+
 _Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(Word, _represent_word)

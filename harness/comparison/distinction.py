@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from harness.text import shortened
+from harness.text import shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
 """Kinds beside those of Kubernetes' objects."""
 
 _NAMED = 3  # of the objects that changed alike
-_WIDEST = 60
+_WIDEST = 63 + 1 + 253
+"""Characters of a name or a value: the longest that a namespace and a name of Kubernetes can be."""
 
 
 class Distinction(NamedTuple):
@@ -55,11 +56,11 @@ def summarized(distinctions: Iterable[Distinction]) -> list[str]:
 def _told(alike: Sequence[Distinction]) -> str:
     """A change of one object, or of several that changed alike."""
     kind, _, field, before, after = alike[0]
-    names = [shortened(each.name, _WIDEST) for each in alike]
+    names = told_apart((each.name for each in alike), _WIDEST)
     listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if names[_NAMED:] else "")
     about = f"{'' if kind == SETTING else kind} {listed}".strip()
     if before is not None and after is not None:
-        change = f"{shortened(before, _WIDEST)} -> {shortened(after, _WIDEST)}"
+        change = " -> ".join(told_apart((before, after), _WIDEST))
         return f"{about}: {field} {change}" if field else f"{about} {change}"
     value, how = (after, "added") if before is None else (before, "removed")
     if value is None:

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from harness.comparison.changes import PRACTICAL, Change, Ground, Verdict
 from harness.metrics.measurement import Measurement
-from harness.text import shortened
 from harness.units import SECOND, format_duration
 
 Key: TypeAlias = tuple[str, str, str]
@@ -21,8 +20,6 @@ _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
 _RUN_TIMES = "run times unknown"
 """Stands where a verdict would, if nobody knows how long some jobs run."""
-
-_WIDEST_NAME = 60
 _GIB = 2**30
 
 
@@ -34,7 +31,7 @@ def key_of(row: Measurement) -> Key:
 def name_of(row: Measurement) -> str:
     """What a line is called: the metric, its resource, and its scope unless that is everything."""
     name = f"{row.metric} {row.resource}".rstrip()
-    return name if row.scope == "all" else f"{name} {{{shortened(row.scope, _WIDEST_NAME)}}}"
+    return name if row.scope == "all" else f"{name} {{{row.scope}}}"
 
 
 def shown(value: float | None, unit: str, resource: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.comparison.table import escaped
+from harness.markdown import plain
 from harness.text import aligned, printable
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def checks_text(comparison: Comparison, checks: Sequence[Check], *, values: bool
 
 def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
     """For a pull request."""
-    lines = [f"- {_WORDS[check.holds]}: {escaped(f'{check.condition}: {check.text}')}" for check in checks]
-    return "\n".join([escaped(_summary(comparison, checks, values=values)), "", *lines])
+    lines = [f"- {_WORDS[check.holds]}: {plain(f'{check.condition}: {check.text}')}" for check in checks]
+    return "\n".join([plain(_summary(comparison, checks, values=values)), "", *lines])
 
 
 def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:

@@ -16,10 +16,11 @@ from harness.comparison.missing import about_missing, about_unshaken
 from harness.comparison.ping_pong import about_loops
 from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
+from harness.markdown import plain
 from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
-from harness.text import aligned, columns, counted, printable, shortened
+from harness.text import aligned, columns, counted, printable, told_apart
 from harness.units import format_amount, format_duration
 
 if TYPE_CHECKING:
@@ -164,10 +165,12 @@ def _table(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], *
 def _upright(names: Sequence[str], shown: Sequence[Line], places: Sequence[int], width: int) -> str:
     """The same without intervals and with metrics above their values, so that it is as narrow as these."""
     most = max(_SHORTEST_NAME, width // len(places) - 2)
-    head = [shortened(names[place], most) for place in places]
+    labels = told_apart(names, most)
+    head = [labels[place] for place in places]
     table = aligned([head, *_values(shown, places, intervals=False)], left=())
     first, rule, *rows = table.split("\n")
-    titled = ([shortened(name_of(line.measured), width), row] for line, row in zip(shown, rows, strict=True))
+    titles = told_apart((name_of(line.measured) for line in shown), width)
+    titled = ([title, row] for title, row in zip(titles, rows, strict=True))
     return "\n".join([first, rule, *chain.from_iterable(titled)])
 
 
@@ -192,14 +195,14 @@ def markdown(
         return _NOTHING
     head, body = _columns(comparison, shown)
     rule = ["---", *["---:"] * (len(head) - 1)]
-    table = ["| " + " | ".join(map(escaped, row)) + " |" for row in (head, *body)]
+    table = ["| " + " | ".join(map(plain, row)) + " |" for row in (head, *body)]
     table.insert(1, "| " + " | ".join(rule) + " |")
     absent = comparison.absent(*metrics, scope=scope)
-    notes = [f"- {escaped(remark)}" for remark in (*absent, *remarks(comparison, shown))]
+    notes = [f"- {plain(remark)}" for remark in (*absent, *remarks(comparison, shown))]
     if not brief:
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
-    first = [escaped(answer.sentence), ""] if answer else []
+    first = [plain(answer.sentence), ""] if answer else []
     return "\n".join([*first, *table, "", *head_markdown(comparison.head), *notes[:1]])
 
 
@@ -227,11 +230,11 @@ def head_lines(head: Head, title: str = "") -> Iterator[str]:
 def head_markdown(head: Head, title: str = "") -> Iterator[str]:
     """The same for a pull request."""
     if title:
-        yield escaped(title)
+        yield plain(title)
         yield ""
     for group in head.groups:
-        yield f"- {escaped(', '.join(group.names))}"
-        yield from (f"  - {escaped(sentence)}" for sentence in group.sentences)
+        yield f"- {plain(', '.join(group.names))}"
+        yield from (f"  - {plain(sentence)}" for sentence in group.sentences)
     if head.groups:
         yield ""
 
@@ -257,11 +260,6 @@ def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def escaped(text: str) -> str:
-    """Text that Markdown takes as it is; it lets HTML through, so that is escaped too."""
-    return re.sub(r"([\\`*_{}\[\]|~#!])", r"\\\1", escape(printable(text), quote=False))
 
 
 def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from harness.cluster.derive import plain_stem
 from harness.cluster.documents import read_documents, read_specification
 from harness.cluster.fields import Fields, shown
+from harness.cluster.scalars import settled
 from harness.errors import Fault, HarnessError, InputError, SpecError
 from harness.experiments.grid import size
 from harness.experiments.names import label_of, name_of
@@ -55,7 +56,7 @@ def read_content(path: Path) -> Any:
     Raises:
         SpecError: it cannot be read, or is no such file.
     """
-    return read_specification(path, "an experiment", hint=_HINT)[0]
+    return settled(read_specification(path, "an experiment", hint=_HINT)[0])
 
 
 def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "experiment") -> Spec:
@@ -385,5 +386,5 @@ def _plain(text: str) -> Value:
     """A value as YAML has it."""
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
-    value = documents[0].content if documents and not faults else text
+    value = settled(documents[0].content) if documents and not faults else text
     return value if isinstance(value, (str, int, float)) else text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.cluster.load import load_cluster
 from harness.cluster.model import frozen
+from harness.cluster.queues_missing import REMEDY, without_queues
 from harness.cluster.standing import latest_of
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
@@ -20,12 +21,13 @@ from harness.forecasting.futures import Future, Settings, World
 from harness.forecasting.history import History, history_of
 from harness.forecasting.playing import futures_of
 from harness.forecasting.preparing import world_of
-from harness.forecasting.present import now_of
+from harness.forecasting.present import Now, now_of
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.questions import assumptions
 from harness.runs.taken_over import not_as_it_was
+from harness.text import counted
 from harness.units import LONGEST, parse_duration
 
 if TYPE_CHECKING:
@@ -104,11 +106,12 @@ class Asked:
             at: what time it is, microseconds since 1970; None for the last that the manifests know of.
         """
         cluster, settings = self._settings(given, plugins)
-        history, notes, why = self._history(cluster, settings, plugins)
         latest = latest_of(cluster)
         if at is not None and latest is not None and at < latest:
             raise OptionError("now: the manifests know of something that happened later")
         now = now_of(cluster, settings.policy, at)
+        self._check_queues(cluster, now)
+        history, notes, why = self._history(cluster, settings, plugins)
         taken = {each.job.id for each in now.present}
         by_queues = settings.policy.admits_by_queues(cluster)
         notes += not_as_it_was([cluster], taken, settings.policy.name, by_queues=by_queues)
@@ -125,6 +128,20 @@ class Asked:
         if self.submit is not None:
             worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
         return _Side(worlds, tuple(notes))
+
+    def _check_queues(self, cluster: Cluster, now: Now) -> None:
+        """That Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
+
+        Raises:
+            InputError: they have none, and it was not asked for others that wait.
+        """
+        lost = without_queues(cluster.workloads, cluster.cluster_queues)
+        if lost and (self.plugin is None or not now.waiting):
+            raise InputError(
+                f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
+                "have not ended, and no ClusterQueue that they could start from",
+                hint=REMEDY,
+            )
 
     def judged(
         self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.forecasting.against import By, Displaced, Shift
 from harness.forecasting.backtest import Coverage
 from harness.forecasting.forecast import Forecast, Start, Times
-from harness.text import aligned, folded, shortened
+from harness.text import aligned, folded
 from harness.units import format_duration
 
-_NAME, _QUEUE = 28, 12
 _ROWS = 20
 
 
@@ -24,22 +23,23 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
     """
     parts = [*folded([_head(forecast)], width), ""]
     for name in forecast.others:
-        parts += [*_of_cluster(name, forecast.shifts[name], width, rows), ""]
+        parts += [*_of_cluster(forecast, name, width, rows), ""]
     if forecast.submitted is not None:
         parts += [*_of_job(forecast, forecast.submitted, width, rows), ""]
     for name, other in forecast.others.items():
         if other.submitted is not None:
             parts += [*_of_job(other, other.submitted, width, rows, f"with {name}, "), ""]
+    names = _names(forecast)
     if forecast.starts:
-        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows), ""]
+        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows, names, width), ""]
     if forecast.risks:
         risks = [
-            [_name(each.name), shortened(each.queue, _QUEUE), "runs" if each.running else "waits",
+            [_name(each.name), each.queue, "runs" if each.running else "waits",
              f"{each.share:.0%}", _time(each.median), _by(each.by)]
             for each in forecast.risks
         ]  # fmt: skip
         head = ["preempted", "queue", "now", "likely", "after (median)", "by"]
-        parts += [_table(head, risks, rows, left=(0, 1, 5)), ""]
+        parts += [_table(head, risks, rows, names, width, left=(0, 1, 5)), ""]
     else:
         parts += ["nobody is preempted in any future", ""]
     parts += folded([f"- {note}" for note in _notes(forecast)], width)
@@ -75,28 +75,29 @@ def _head(forecast: Forecast) -> str:
 
 def _start(start: Start) -> list[str]:
     waited = "" if start.waited is None else format_duration(start.waited)
-    row = [_name(start.name), shortened(start.queue, _QUEUE), waited]
+    row = [_name(start.name), start.queue, waited]
     if start.never:
         return [*row, "never", "never", "never", "100%"]
     return [*row, *_times(start.times), f"{start.unstarted:.0%}"]
 
 
-def _of_cluster(name: str, shifts: Sequence[Shift], width: int | None, rows: int | None) -> Iterator[str]:
+def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
     """What another cluster changes for whom."""
+    shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
         yield from folded([f"with {name}: nobody starts otherwise, or is preempted otherwise"], width)
         return
     first, last = [f"with {name}", "queue", "now", "p50", "was"], ["by (median)", "preempted", "was"]
     head = [*first, "earlier", "later", *last]
-    yield _table(head, list(map(_shift, changed)), rows, left=(0, 1, 2))
+    yield _table(head, list(map(_shift, changed)), rows, _names(forecast), width, left=(0, 1, 2))
     same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
     if same:
         yield from folded([f"the others that wait ({same:,}) start as they did"], width)
 
 
 def _shift(row: Shift) -> list[str]:
-    cells = [_name(row.name), shortened(row.queue, _QUEUE), "runs" if row.running else "waits"]
+    cells = [_name(row.name), row.queue, "runs" if row.running else "waits"]
     if row.running:
         cells += [""] * 5
     else:
@@ -142,13 +143,14 @@ def _of_job(
             "by (median)",
             "preempted by",
         ]
-        yield _table(head, [_displaced(each) for each in displaced], rows, left=(0, 1, 7))
+        table = [_displaced(each) for each in displaced]
+        yield _table(head, table, rows, _names(forecast), width, left=(0, 1, 7))
 
 
 def _displaced(row: Displaced) -> list[str]:
     return [
         _name(row.name),
-        shortened(row.queue, _QUEUE),
+        row.queue,
         "runs" if row.running else "waits",
         f"{row.preempted:.0%}",
         f"{row.preempted_more:.0%}",
@@ -175,13 +177,25 @@ def _notes(forecast: Forecast) -> Iterator[str]:
 
 
 def _table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], most: int | None, left: tuple[int, ...] = (0, 1)
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    most: int | None,
+    names: Mapping[int, Sequence[str]],
+    width: int | None,
+    left: tuple[int, ...] = (0, 1),
 ) -> str:
     shown = rows if most is None else rows[:most]
-    table = aligned([head, *shown], left=left)
+    table = aligned([head, *shown], left=left, names=names, width=width)
     if len(shown) < len(rows):
         table += f"\nand {len(rows) - len(shown):,} more (--all shows them)"
     return table
+
+
+def _names(forecast: Forecast) -> dict[int, list[str]]:
+    """The names of all workloads and of all queues: no two look alike in any table."""
+    shifts = [each for several in forecast.shifts.values() for each in several]
+    every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
+    return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}
 
 
 def _times(times: Times) -> tuple[str, str, str]:
@@ -194,5 +208,5 @@ def _time(time: float) -> str:
 
 
 def _name(name: str) -> str:
-    """A name without the namespace `default`, no longer than its column."""
-    return shortened(name.removeprefix("default/"), _NAME)
+    """A name without the namespace `default`."""
+    return name.removeprefix("default/")

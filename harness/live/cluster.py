@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.errors import InputError
-from harness.live.http import HttpReader, RefusedError, UnreachedError, live_module
+from harness.live.answers import UnreachedError
+from harness.live.http import HttpReader, RefusedError, live_module
 
 _GROUP = "kueue.x-k8s.io"
 _DEFAULT = Path("~/.kube/config")

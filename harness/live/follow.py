@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from harness.errors import HarnessError
-from harness.live.http import HttpReader, RefusedError, UnreachedError
+from harness.live.answers import UnreachedError
+from harness.live.http import HttpReader, RefusedError
 
 LISTED = "LISTED"
 """The event of an object that a list has, beside those of watches."""
 
 _PAGE = "500"
+_MOST_PAGES = 20_000
+"""Of a list: ten million objects."""
+
 _WATCH = 290
 """Seconds after which the server ends a watch, and another one begins."""
 
@@ -140,26 +144,35 @@ def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
     """
     params = {"limit": _PAGE}
     uids: set[str] = set()
+    tokens: set[str] = set()
     while True:
         try:
             page = http.get(path, params)
         except RefusedError as error:
             if error.status != _GONE or "continue" not in params:
                 raise
-            params = {}
+            params = {"limit": _PAGE}
             uids.clear()
+            tokens.clear()
             continue
-        if not isinstance(page, Mapping):
+        items = page.get("items") if isinstance(page, Mapping) else ()
+        if not isinstance(items, (list, type(None))):
             raise UnreachedError("the answer is no list of objects")
         metadata = _map(page, "metadata")
         named = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
-        for item in page.get("items") or []:
+        for number, item in enumerate(items or (), len(uids) + 1):
+            if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
+                raise UnreachedError(f"item {number:,} of the list is no object")
             uids.add(str(_map(item, "metadata").get("uid")))
             yield Seen(LISTED, {**named, **item})
         if not metadata.get("continue"):
             yield Whole(str(metadata.get("resourceVersion")), frozenset(uids))
             return
-        params = {**params, "continue": str(metadata["continue"])}
+        token = str(metadata["continue"])
+        if token in tokens or len(tokens) >= _MOST_PAGES:
+            raise UnreachedError("the pages of the list do not advance: it goes on with the same token again")
+        tokens.add(token)
+        params = {**params, "continue": token}
 
 
 def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
@@ -172,12 +185,15 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
     for event in http.lines(path, params, patience=_PATIENCE):
         if not isinstance(event, Mapping):
             raise UnreachedError("the answer is no watch")
-        kind, manifest = str(event.get("type")), _map(event, "object")
+        kind, manifest = str(event.get("type")), event.get("object")
+        if not isinstance(manifest, Mapping):
+            raise UnreachedError("an event of the watch has no object")
         if kind == "ERROR":
             code = manifest.get("code")
             if code == _GONE:
                 raise _ExpiredError
-            raise RefusedError(code if isinstance(code, int) else 500, str(manifest.get("message") or ""))
+            said = http.said(str(manifest.get("message") or ""))
+            raise RefusedError(code if isinstance(code, int) else 500, said)
         yield At(_version(manifest)) if kind == "BOOKMARK" else Seen(kind, manifest)
 
 

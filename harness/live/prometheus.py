@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from harness.errors import InputError
-from harness.live.http import HttpReader, RefusedError, UnreachedError, is_transient, live_module
+from harness.live.answers import BeyondError, UnreachedError
+from harness.live.http import HttpReader, RefusedError, is_transient, live_module
 
 METRICS = (
     "kube_pod_created", "kube_pod_status_scheduled_time", "kube_pod_start_time", "kube_pod_completion_time",
@@ -123,6 +124,11 @@ def fetch(
                     size = max(_LEAST, size // 2)
                     continue
                 raise InputError(f"{metric}: {error}", hint=_hint(error)) from error
+            except BeyondError as error:
+                if size > _LEAST:
+                    size = max(_LEAST, size // 2)
+                    continue
+                raise InputError(f"{metric}: {error}") from error
             except UnreachedError as error:
                 raise InputError(f"the server does not answer: {error}") from error
             answered = True

@@ -26,6 +26,7 @@ from harness.cluster.kueue_configuration import (
     AdmissionFairSharing,
     KueueConfiguration,
 )
+from harness.cluster.kueue_gates import KNOWN_GATES
 from harness.cluster.model import (
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,
@@ -59,6 +60,7 @@ __all__ = [
     "CORE_RESOURCES",
     "GATES",
     "HOSTNAME",
+    "KNOWN_GATES",
     "KOORDINATOR",
     "KOORDINATORS",
     "PERMITTED_STRATEGIES",

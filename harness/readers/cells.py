@@ -5,6 +5,7 @@ A reader states each of its columns as a `Field`. A field converts a whole colum
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -81,6 +82,33 @@ def text(name: str) -> Field:
 def choice(name: str, *words: str) -> Field:
     """A column of which each cell is one of these words."""
     return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
+
+
+_PAIRS = r"[^=;,]+=[^=;,]*(?:[;,][^=;,]+=[^=;,]*)*"
+
+
+def is_pairs(text: str) -> bool:
+    """Whether text is pairs such as `pool=a100;zone=b`."""
+    return re.fullmatch(_PAIRS, text) is not None
+
+
+def pairs(name: str) -> Field:
+    """A column of pairs such as `pool=a100;zone=b`, or with commas in a cell in quotes, as maps of texts."""
+
+    def value(cell: pl.Expr) -> pl.Expr:
+        parts = pl.element().str.split_exact("=", 1).struct.rename_fields(["key", "value"])
+        entries = (
+            cell.str.replace_all(",", ";")
+            .str.split(";")
+            .list.eval(
+                pl.struct(
+                    parts.struct.field("key").str.strip_chars(), parts.struct.field("value").str.strip_chars()
+                )
+            )
+        )
+        return pl.when(cell.str.contains(f"^(?:{_PAIRS})$")).then(entries)
+
+    return Field(name, value, "pairs such as pool=a100;zone=b")
 
 
 def whole(name: str, least: int = 0, most: int = EXACT) -> Field:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -86,6 +87,7 @@ def open_table(
     path: Path,
     names: Sequence[str] | None = None,
     *,
+    header: bool = True,
     delimiter: str = ",",
     nulls: Sequence[str] = (),
     data: bytes | None = None,
@@ -94,7 +96,8 @@ def open_table(
 
     Args:
         path: the file.
-        names: its columns if it has no header line.
+        names: its columns if it has no header line, and they are known.
+        header: whether its first line has the names; else they are its columns' numbers, from 1.
         delimiter: between its cells.
         nulls: words that mean that a cell is empty, besides the empty one.
         data: what it holds, where that was read before.
@@ -109,6 +112,8 @@ def open_table(
             names = _cells(head, delimiter)
         except (UnicodeDecodeError, csv.Error) as error:
             raise TraceError(str(path), [Fault(f"line {place:,}", "is not text with delimiters")]) from error
+        if not header:
+            names, lines = [str(number) for number in range(1, len(names) + 1)], chain([(place, head)], lines)
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]

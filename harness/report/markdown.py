@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
+from harness.markdown import plain
 from harness.report.blocks import Block, Cell, Code, Figure, Points, Scores, Table, Text
 from harness.report.report import Report
 from harness.report.section import named
 from harness.text import printable
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!&$])")
 
 
 def markdown(report: Report) -> str:
@@ -19,33 +17,28 @@ def markdown(report: Report) -> str:
     Raises:
         PluginError: a plugin's section cannot be written.
     """
-    lines = [f"# {_text(report.title)}", "", _text(report.summary), ""]
+    lines = [f"# {plain(report.title)}", "", plain(report.summary), ""]
     for chapter in report.chapters:
-        lines += [f"## {_text(chapter.title)}", ""]
+        lines += [f"## {plain(chapter.title)}", ""]
         with named(chapter.name, chapter.owner):
             for block in chapter.blocks:
                 lines += [*_block(block), ""]
     return "\n".join(lines)
 
 
-def _text(text: str) -> str:
-    """Text that stays what it is."""
-    return _SPECIAL.sub(r"\\\1", printable(text))
-
-
 def _block(block: Block) -> Iterator[str]:
     match block:
         case Text(text, lead):
-            yield f"**{_text(text)}**" if lead else _text(text)
+            yield f"**{plain(text)}**" if lead else plain(text)
         case Points(items, title):
             if title:
-                yield from (f"**{_text(title)}**", "")
-            yield from (f"- {_text(item)}" for item in items)
+                yield from (f"**{plain(title)}**", "")
+            yield from (f"- {plain(item)}" for item in items)
         case Code(text):
             # Indented, because no text can end that; a fence could be closed by what is in it.
             yield from (f"    {printable(line)}" for line in text.split("\n"))
         case Table(caption, head, rows):
-            yield from (f"**{_text(caption)}**", "")
+            yield from (f"**{plain(caption)}**", "")
             yield from _rows(head, rows)
         case Scores(scores):
             names = [name for name, _, _ in scores[0].values] if scores else []
@@ -59,7 +52,7 @@ def _block(block: Block) -> Iterator[str]:
             ]
             yield from _rows(["", *names, "what it is"], rows)
         case Figure(title, words):
-            yield f"**{_text(title)}.** {_text(words)}"
+            yield f"**{plain(title)}.** {plain(words)}"
 
 
 def _rows(head: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> Iterator[str]:
@@ -70,7 +63,7 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> Iterator
 
 
 def _row(cells: Sequence[str], *, escaped: bool = True) -> str:
-    return f"| {' | '.join(_text(cell) if escaped else cell for cell in cells)} |"
+    return f"| {' | '.join(plain(cell) if escaped else cell for cell in cells)} |"
 
 
 def _cell(cell: str | Cell) -> str:

@@ -21,11 +21,11 @@ from harness.report.blocks import Key
 from harness.report.reduction import per_pixel
 from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.text import printable, shortened
+from harness.text import told_apart
 
 T = TypeVar("T")
 
-_LONGEST_NAME = 32
+_LONGEST_NAME = 100
 _FURTHER = (
     "disruption.lost_of_allocated",
     "fairness.jain_share",
@@ -279,16 +279,8 @@ def moved(window: Window, shift: int) -> Window:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Names for people: without control characters, short, and no two the same."""
-    found: list[str] = []
-    for name in names:
-        plain = label = shortened(printable(name), _LONGEST_NAME)
-        count = 1
-        while label in found:
-            count += 1
-            label = f"{plain} ({count})"
-        found.append(label)
-    return found
+    """Names for people: without control characters, not too long for a page, and no two the same."""
+    return told_apart(names, _LONGEST_NAME)
 
 
 def others(count: int) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.text import aligned, folded, shortened
+from harness.text import aligned, folded
 from harness.units import SECOND, format_duration
 from harness.validation.errors import QUANTILES, Errors
 from harness.validation.validation import Validation
 
 _ROWS = 12
-_NAME, _QUEUE = 20, 12
 
 
 def text(validation: Validation, width: int | None = None) -> str:
@@ -19,13 +18,13 @@ def text(validation: Validation, width: int | None = None) -> str:
     parts += [aligned([["", "recorded, simulated"], *_overall(validation)], left=(0, 1)), ""]
     for group, every in validation.groups():
         if len(every) > 1:
-            parts += [_table(group, every), ""]
+            parts += [_table(group, every, width), ""]
     if validation.findings:
         parts += ["why:", *folded([f"- {validation.told(each)}" for each in validation.findings], width), ""]
     largest = [
         [
-            shortened(each.job, _NAME),
-            shortened(each.queue, _QUEUE),
+            each.job,
+            each.queue,
             validation.clock.text(each.recorded).partition(".")[0],
             _signed(each.error),
             "see above" if each.because else "nothing found",
@@ -33,9 +32,8 @@ def text(validation: Validation, width: int | None = None) -> str:
         for each in validation.largest()
     ]
     if largest:
-        parts += [
-            aligned([["largest differences", "queue", "recorded", "error", "why"], *largest], left=(0, 1, 4))
-        ]
+        head = ["largest differences", "queue", "recorded", "error", "why"]
+        parts += [aligned([head, *largest], left=(0, 1, 4), names={0: (), 1: ()}, width=width)]
     parts += folded([f"- {note}" for note in validation.notes()], width)
     return "\n".join(parts).rstrip()
 
@@ -58,13 +56,13 @@ def _overall(validation: Validation) -> Iterator[list[str]]:
         yield [f"use of {validation.resource} over time", f"differs by {difference:.1%} on average"]
 
 
-def _table(group: str, every: Sequence[tuple[str, Errors]]) -> str:
+def _table(group: str, every: Sequence[tuple[str, Errors]], width: int | None) -> str:
     """One row a part; every third hour."""
     hours = group == "hour"
     shown = [each for each in every if int(each[0]) % 3 == 0] if hours else every[:_ROWS]
     rows = [
         [
-            f"{int(name):02}:00" if hours else shortened(name, _NAME),
+            f"{int(name):02}:00" if hours else name,
             f"{errors.jobs:,}",
             _time(errors.recorded_wait / max(1, errors.jobs)),
             _signed(errors.quantiles[2]),
@@ -75,7 +73,8 @@ def _table(group: str, every: Sequence[tuple[str, Errors]]) -> str:
     ]
     if not hours and len(every) > _ROWS:
         rows.append([f"{len(every) - _ROWS:,} more", "", "", "", "", ""])
-    return aligned([[group, "jobs", "mean wait", "error p50", "±p50", "in 10 min"], *rows])
+    head = [group, "jobs", "mean wait", "error p50", "±p50", "in 10 min"]
+    return aligned([head, *rows], names={0: ()}, width=width)
 
 
 def _time(time: float | None) -> str:

@@ -22,6 +22,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 from cli_environment import clean_environment
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.cli.screen import harmless
 
 SLOW = """
     import time
@@ -60,6 +64,25 @@ def long_trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
     """Three thousand jobs, one a second."""
     rows = [{"submit_time": number, "duration": 1} for number in range(3_000)]
     return Path(shutil.move(write_trace(*rows), folder / "long.parquet"))
+
+
+def seen(folder: Path, *command: object) -> str:
+    """What a terminal gets from a command's stdout and stderr."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [HARNESS, *map(str, command)], cwd=folder, env=clean_environment(), stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other side has closed it
+            break
+        shown += part
+    process.wait(timeout=60)
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
 
 
 def on_terminal(folder: Path, command: list[str], columns: int = 80, **environment: str) -> tuple[str, str]:
@@ -309,12 +332,21 @@ def test_a_full_disk_behind_stdout_is_an_error(shell: Callable) -> None:
     assert ended.err == "Error: the output cannot be written: No space left on device\n"
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
 def test_a_stream_that_is_closed_leads_nowhere(closed: str, shell: Callable, long_trace: Path) -> None:
-    """Nobody listens, and all else is as it would be."""
+    """Nobody listens to messages, and all else is as it would be."""
     ended = shell(f"harness replay long.parquet --until 1s {closed}; echo $?; ls results/long | wc -l")
     assert ended.out.split("\n")[-3:] == ["0", "1", ""]
     assert "Error" not in ended.err
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-"])
+def test_a_closed_stdout_is_an_error(closed: str, shell: Callable, long_trace: Path) -> None:
+    """Results that nobody can see are no success, and nothing is replayed for them."""
+    ended = shell(f"harness replay long.parquet --until 1s {closed}; echo $?; ls results 2>/dev/null | wc -l")
+    assert ended.out == "2\n0\n"
+    assert ended.err.startswith("Error: stdout is closed, so that nobody would see results\nHint: ")
+    assert shell(f"harness plugins {closed} 2>&-").code == 2
 
 
 def test_a_terminal_of_few_signs_gets_others(shell: Callable, long_trace: Path) -> None:
@@ -377,6 +409,36 @@ def test_names_in_a_trace_cannot_steer_the_terminal(
             steering = {char for char in ended.out + ended.err if unicodedata.category(char)[0] == "C"}
             assert steering <= {"\n"}, (scope, steering)
     assert pl.read_parquet(run / "jobs.parquet")["queue"].to_list() == [EVIL, "plain"]
+
+
+def test_everything_that_goes_to_a_terminal_is_harmless_and_a_pipe_gets_the_bytes(
+    harness: Callable, folder: Path, write_trace: Callable[..., Path]
+) -> None:
+    """CSV and OpenMetrics, too, which are made for other programs; also what a plugin or a library prints."""
+    rows = [{"job_id": EVIL, "queue": EVIL, "request.cpu": 1000}, {"queue": "b", "request.cpu": 1000}]
+    trace = write_trace(*rows, name="evil.parquet")
+    harness("replay", trace, "-p", "none@a", "-p", "none@b", "--set", "b.order=fifo")
+    runs = sorted((folder / "results" / "evil").iterdir())
+    csv = ("compare", *runs, "--scope", "queue", "--format", "csv")
+    for call in (csv, ("export", runs[0], "--format", "openmetrics", "-o", "-")):
+        shown = seen(folder, *call)
+        steering = {char for char in shown if unicodedata.category(char)[0] == "C"} - {"\n"}
+        assert not steering, (call, steering)
+        assert "q\N{REPLACEMENT CHARACTER}[2J" in shown
+        piped = subprocess.run(
+            [HARNESS, *map(str, call)], env=clean_environment(), capture_output=True, check=True
+        ).stdout.decode()
+        assert "q\x1b[2J\x07\x9b31m\r" in piped
+        assert harmless(piped) in shown
+
+
+@given(st.text())
+def test_text_for_a_terminal_keeps_its_letters_and_lines(text: str) -> None:
+    """And nothing else that a terminal could obey."""
+    shown = harmless(text)
+    assert len(shown) == len(text)
+    assert not {char for char in shown if unicodedata.category(char)[0] == "C"} - {"\n", "\t"}
+    assert [char for char in shown if char in "\n\t"] == [char for char in text if char in "\n\t"]
 
 
 def test_tables_stay_aligned_whatever_names_hold(

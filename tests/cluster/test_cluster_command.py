@@ -73,6 +73,8 @@ def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
         "queue   team-a  all     spot                  unlimited\n"
         "cohort  all\n"
         "\n"
+        "no quota exceeds what the nodes of its flavors have\n"
+        "\n"
         "class          name  value\n"
         "─────────────  ────  ──────────────────────\n"
         "PriorityClass  high  1,000 (global default)\n"

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cluster import documents
-from harness.cluster.documents import reads_as_text
+from harness.cluster.fields import Fields
+from harness.cluster.scalars import Word, reads_as_text, settled
 from harness.errors import Fault
 
 
@@ -48,10 +49,36 @@ def value(text: str) -> Any:
         ("1e-7", 1e-7),
         ("100m", "100m"),
         ("1e999", "1e999"),
-        ("18446744073709551616", 18446744073709551616),
-        ("yes", True),
-        ("Off", False),
-        ("y", True),
+        ("18446744073709551615", 18446744073709551615),
+        ("18446744073709551616", 18446744073709552000),
+        ("-9223372036854775808", -9223372036854775808),
+        ("+9223372036854775808", 9223372036854776000),
+        ("1" * 400, "1" * 400),
+        ("010", 8),
+        ("0o17", 15),
+        ("0O17", 15),
+        ("-007", -7),
+        ("0644", 420),
+        ("0_644", 420),
+        ("08", 8),
+        ("09.5", 9.5),
+        ("0o8", "0o8"),
+        ("0X1f", 31),
+        ("0x_1_", 1),
+        ("0x", "0x"),
+        ("0b2", "0b2"),
+        ("0x10000000000000000", "0x10000000000000000"),
+        ("1_", 1),
+        ("_1", "_1"),
+        (".5_0", 0.5),
+        ("._5", "._5"),
+        ("+.5", 0.5),
+        ("-0.0", 0),
+        ("1e21", 1e21),
+        ("True", True),
+        ("FALSE", False),
+        ("tRUE", "tRUE"),
+        ("!!bool no", False),
         ("~", None),
         ("null", None),
         ("", None),
@@ -71,13 +98,24 @@ def test_plain_scalar_is_what_kubernetes_reads(plain: str, expected: object) -> 
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize("plain", ["010", "0o17", "08", "-007", "0644"])
-def test_octal_number_is_a_fault(plain: str) -> None:
-    """`010` is 8 to Kubernetes and 10 to most people, so nobody is left to guess."""
-    _, faults = read(f"a: 1\nx: {plain}\n")
-    assert [fault.split(":")[:2] for fault in faults] == [
-        ["document 1 (line 1), line 2", f" {plain} is octal to Kubernetes"]
-    ]
+@pytest.mark.parametrize("plain", ["y", "N", "yes", "No", "ON", "off"])
+def test_word_of_yaml_1_1_is_what_the_field_wants(plain: str) -> None:
+    """Text where text may stand, and the boolean of YAML 1.1 in a field that is one or is asked for one."""
+    truth = plain.lower() in ("y", "yes", "on")
+    assert value(plain) == plain
+    assert Fields({"x": value(plain)}, "", []).string("x") == plain
+    assert type(Fields({"x": value(plain)}, "", []).string("x")) is str
+    assert Fields({"x": value(plain)}, "", []).boolean("x") is truth
+    assert read(f"suspend: {plain}\n")[0] == [{"suspend": truth}]
+    assert read(f"{plain}: 1\n")[0] == [{json.dumps(truth): 1}]
+    assert settled([{"x": Word(plain)}]) == [{"x": truth}]
+
+
+def test_boolean_in_quotes_is_no_boolean() -> None:
+    """Only a plain word is one to Kubernetes."""
+    faults: list[Fault] = []
+    Fields({"x": value('"yes"')}, "", faults).boolean("x")
+    assert [str(fault) for fault in faults] == ["x: must be true or false, not 'yes'"]
 
 
 @pytest.mark.parametrize("plain", [".inf", "-.INF", ".nan"])
@@ -121,11 +159,14 @@ def test_keys_become_text_as_in_json() -> None:
 
 
 def test_aliases_and_merges_are_expanded() -> None:
-    """An explicit key wins over a merged one, an earlier merged mapping over a later one."""
-    text = "a: &a {x: 1, v: 1}\nb: &b {v: 2, z: 2}\nc: {<<: [*a, *b], z: 3}\nd: *a\n"
-    content = read(text)[0][0]
-    assert content["c"] == {"x": 1, "v": 1, "z": 3}
-    assert content["d"] == {"x": 1, "v": 1}
+    """In order, as Kubernetes does it: what stands below wins; of a list of mappings the first does."""
+    text = "a: &a {x: 1, v: 1}\nb: &b {v: 2, z: 2}\nc: {<<: [*a, *b], z: 3}\nd: *a\ne: {x: 7, z: 7, <<: *a}\n"
+    content, faults = read(text)
+    assert faults == []
+    assert content[0]["c"] == {"x": 1, "v": 1, "z": 3}
+    assert content[0]["d"] == {"x": 1, "v": 1}
+    assert content[0]["e"] == {"x": 1, "v": 1, "z": 7}
+    assert "'z' is given twice" in read("b: &b {z: 2}\nc: {<<: *b, z: 3, z: 4}\n")[1][0]
 
 
 def test_alias_bomb_is_refused() -> None:

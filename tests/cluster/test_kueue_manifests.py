@@ -701,3 +701,25 @@ def test_queue_is_immutable() -> None:
     with pytest.raises(TypeError):
         found.resource_groups[0].flavors[0].resources["cpu"] = ResourceQuota(1)  # type: ignore[index]
     assert replace(found, cohort="x") != found
+
+
+def test_a_feature_gate_that_kueue_does_not_have_is_refused() -> None:
+    """Kueue does not start with one; a gate that is known and not modelled keeps its warning."""
+
+    def read(**gates: bool) -> Any:
+        manifest = {
+            "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+            "kind": "Configuration",
+            "featureGates": gates,
+        }
+        return cluster_from([manifest], "test")
+
+    with pytest.raises(ClusterError) as told:
+        read(PartialAdmision=True)
+    (fault,) = told.value.faults
+    assert "featureGates.PartialAdmision: is no feature gate of Kueue, which does not start with it" in str(
+        fault
+    )
+    assert "did you mean 'PartialAdmission'?" in str(fault)
+    assert "featureGates.MultiKueue is not modelled" in "".join(read(MultiKueue=True).warnings)
+    assert read(PartialAdmission=False).warnings == ()

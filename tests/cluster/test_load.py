@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.load import cluster_from, load_cluster
+from harness.cluster.manifests import KUEUE, dump_yaml, to_manifests
 from harness.cluster.model import Cluster, Node
 from harness.errors import ClusterError
 
@@ -373,3 +374,55 @@ def test_a_folder_that_is_no_cluster_is_refused(
         load_cluster(tmp_path)
     assert message in error.value.message
     assert hint is None or hint in (error.value.hint or "")
+
+
+def test_names_that_yaml_1_1_takes_for_booleans_are_text_and_told(tmp_path: Path) -> None:
+    """PyYAML writes `name: n` for an object that is called n; what is written out again is read the same."""
+    text = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: n, labels: {x: no}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: y}
+spec:
+  cohortName: on
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: n, resources: [{name: cpu, nominalQuota: 0o14}]}]
+"""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text)
+    cluster = load_cluster(path)
+    assert list(cluster.flavors) == ["n"]
+    queue = cluster.cluster_queues["y"]
+    assert (queue.cohort, queue.resource_groups[0].flavors[0].resources["cpu"].nominal) == ("on", 12_000)
+    told = "is text here; an API server takes"
+    assert f"ResourceFlavor n: metadata.name {told} n without quotes for a boolean" in cluster.warnings
+    assert f"ClusterQueue y: spec.cohortName {told} on without quotes for a boolean" in cluster.warnings
+    again = tmp_path / "again.yaml"
+    again.write_text(dump_yaml(to_manifests(cluster)))
+    assert load_cluster(again).digest == cluster.digest
+    assert load_cluster(again).warnings == cluster.warnings
+
+
+def test_workloads_without_any_cluster_queue_are_told(tmp_path: Path) -> None:
+    """A dump that lacks its queues says nothing about who waits; Workloads that have ended do not matter."""
+    running = {"name": "a", "namespace": "team"}
+    ended = {"conditions": [{"type": "Finished", "status": "True", "reason": "Succeeded"}]}
+    pods = {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": []}}}]}
+    documents: list[dict[str, Any]] = [
+        {"apiVersion": KUEUE, "kind": "Workload", "metadata": running, "spec": {**pods, "queueName": "q"}},
+        {
+            "apiVersion": KUEUE,
+            "kind": "Workload",
+            "metadata": {**running, "name": "b"},
+            "spec": pods,
+            "status": ended,
+        },
+    ]
+    sentence = "Workload team/a: takes no part: the manifests have no ClusterQueue; add what kubectl get"
+    assert [each for each in cluster_from(documents, "x").warnings if each.startswith(sentence)]
+    documents.append({"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": {}})
+    assert "no ClusterQueue" not in "".join(cluster_from(documents, "x").warnings)

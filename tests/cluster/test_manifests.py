@@ -30,7 +30,7 @@ VALUES = st.recursive(
     | st.booleans()
     | st.none()
     | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False),
+    | st.floats(allow_nan=False, allow_infinity=False).filter(lambda each: not 2**53 < abs(each) < 1e21),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )

@@ -456,3 +456,26 @@ def test_a_history_in_which_nothing_took_time_is_named(tmp_path: Path) -> None:
     """It is there, and says nothing of how long anything runs."""
     with pytest.raises(InputError, match="and all 4 jobs of the history that had ended by now took no time"):
         harness.forecast(cluster(queue("q", 4), *THERE), history=ran(tmp_path, *[0.0] * 4), now=_now())
+
+
+def test_workloads_without_queues_are_asked_for_their_queues() -> None:
+    """A dump without ClusterQueues is incomplete; it does not show that nobody waits."""
+    world = cluster(workload("runs", 4, since=2), workload("next", 4, hours=1))
+    for plugin in (None, "default-preemption", "kueue-classic"):
+        with pytest.raises(InputError) as told:
+            harness.forecast(world, plugin=plugin, futures=1, workers=1, now=_now())
+        assert "holds 2 Workloads of Kueue that have not ended, and no ClusterQueue" in str(told.value)
+        assert "clusterqueues" in str(told.value.hint)
+
+
+def test_names_that_begin_alike_are_whole_or_differ() -> None:
+    """Whole where the terminal is wide enough or there is none; else shortened where they are the same."""
+    names = [f"job-resnet-ablation-{end}" for end in ("q2cd9-abcde", "q2cd9-fghij", "x7wpl-abcde")]
+    waiting = [workload(name, 4, hours=1, limit=3600) for name in names]
+    world = cluster(queue("q", 4), workload("runs", 4, since=2, limit=6 * 3600), *waiting)
+    found = harness.forecast(world, futures=1, workers=1, now=_now())
+    for width in (None, 200):
+        assert all(name in text(found, width) for name in names)
+    firsts = [line.split()[0] for line in text(found, 64).split("\n") if line.startswith("job-")]
+    assert len(set(firsts)) == 3
+    assert all("…" in each for each in firsts)

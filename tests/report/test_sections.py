@@ -671,11 +671,12 @@ def test_a_run_without_length_or_preemption_is_reported(tmp_path: Path) -> None:
 
 def test_names_that_look_alike_are_told_apart() -> None:
     """Control characters and length may make two names the same; a number sets them apart."""
-    assert distinct(["a\x00", "a\x01", "x" * 40, "x" * 41]) == [
+    assert distinct(["a\x00", "a\x01", "x" * 100, "x" * 101, "x" * 102]) == [
         "a\N{REPLACEMENT CHARACTER}",
         "a\N{REPLACEMENT CHARACTER} (2)",
-        f"{'x' * 16}…{'x' * 15}",
-        f"{'x' * 16}…{'x' * 15} (2)",
+        "x" * 100,
+        f"{'x' * 50}…{'x' * 49}",
+        f"{'x' * 48}…{'x' * 47} (2)",
     ]
 
 

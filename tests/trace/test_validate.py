@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,13 @@ def test_an_empty_column_means_the_default() -> None:
     assert "gang" not in typed.columns
 
 
+def test_a_name_is_bounded_by_its_bytes() -> None:
+    """Each stands in thousands of rows of results; documents such as a pod's template may be long."""
+    assert faults(rows({"user": "x" * 1000})) == []
+    assert faults(rows({"user": "é" * 501})) != []
+    assert faults(rows({"affinity": json.dumps({"x": "y" * 5_000})})) == []
+
+
 def test_a_trace_without_jobs_is_refused() -> None:
     """No rows, no replay."""
     assert faults(rows({}).clear()) == ["holds no jobs"]
@@ -173,6 +181,10 @@ def test_a_trace_without_jobs_is_refused() -> None:
     [
         ({"job_id": None}, "row 2, job_id: is missing"),
         ({"job_id": ""}, "row 2, job_id: is empty"),
+        (
+            {"queue": "q" * 1001},
+            f"row 2 (job 'j1'), queue: 'q{'q' * 55}... is longer than 1,000 bytes",
+        ),
         ({"submit_time": None}, "row 2 (job 'j1'), submit_time: is missing"),
         ({"submit_time": -SECOND}, "row 2 (job 'j1'), submit_time: -1s must not be negative"),
         ({"duration": None}, "row 2 (job 'j1'), duration: is missing"),

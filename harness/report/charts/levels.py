@@ -15,6 +15,8 @@ from harness.report.material import Lane, Material
 
 PIXELS_A_POINT = 3
 PANEL = 280
+_LETTER = 7
+"""How wide a letter of a panel's title is, pixels, about."""
 
 
 class Reference(NamedTuple):
@@ -50,7 +52,7 @@ def stacked(
     top = max([*map(highest, peaks), *(each.value for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
     panels = []
-    of_panels = zip(titles, areas, peaks, references, strict=True)
+    of_panels = zip(axes.endings(titles, inside // _LETTER), areas, peaks, references, strict=True)
     for number, (name, area, peak, own) in enumerate(of_panels):
         last = number == len(titles) - 1
         x, y = axes.time_axis(material, labels=last), axes.amount_axis(title, top=top)
@@ -108,6 +110,7 @@ def panels(
     columns = max(1, width // PANEL)
     inside = axes.inner(width, columns=columns)
     frames = reduced(inside // PIXELS_A_POINT)
+    names = axes.endings(names, inside // _LETTER)
     found = []
     for place, (name, lines_of_reference) in enumerate(zip(names, references, strict=True)):
         own = [frame.filter(pl.col("series") == place) for frame in frames]

@@ -62,18 +62,21 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         "elasticquota/preempt",
         _conformance("answer"),
         help="quota admission, and victims across and within quotas",
+        fields=("given.pod", "given.note"),
         explain=_conformance("explain"),
     )
     register(
         "koordinator/runtime",
         _conformance("runtime"),
         help="what each quota of a tree asks for, uses and may use",
+        fields=("given.refresh", "config.enableMinQuotaScale"),
     )
     register(
         "koordinator/preempt",
         _conformance("attempt"),
         help="admission within the runtime of a quota, and victims of the same quota",
         informative=("error",),
+        fields=("given.pod", "config.enableMinQuotaScale", "config.disableDefaultQuotaPreemption"),
     )
 
 

@@ -34,6 +34,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         "kube-scheduler/preempt",
         _preempt,
         help="node and victims of one default preemption",
+        fields=("given.pod", "given.note"),
         explain=_explain_preempt,
     )
     register(
@@ -41,6 +42,13 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         _cycles,
         help="whole replays over virtual time",
         informative=("attempts", "endTime"),
+        fields=(
+            "given.start",
+            "given.horizon",
+            "given.pods[].pod",
+            "given.pods[].duration",
+            "config.featureGates.OpportunisticBatching",
+        ),
         explain=_explain_cycles,
     )
 

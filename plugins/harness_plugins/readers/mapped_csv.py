@@ -4,6 +4,7 @@
 
 The same as a file, `mapping=FILE`: a YAML mapping of the schema's columns to such texts. Columns of the
 schema that are not mapped are taken if the file has them under their own names; all others are left aside.
+Without a header line (`header=no`) columns are called by their numbers: `map="job_id=1, submit_time=3"`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from harness.readers.cells import (
     Field,
     amount,
     choice,
+    is_pairs,
     iso_moment,
     moment,
+    pairs,
     seconds,
     span,
     text,
@@ -40,7 +43,7 @@ _BYTES = {
     "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
 _SIZES = {
-    "cpu": {"": 1000, "cores": 1000, "millicores": 1},
+    "cpu": {"": 1000, "cores": 1000, "millicores": 1, "%": 10},
     "memory": _BYTES,
     "ephemeral-storage": _BYTES,
 }
@@ -55,24 +58,27 @@ class Source:
     Attributes:
         column: of the file.
         minus: another column, which is taken away (for a duration between two times).
+        plus: another column, whose text follows behind a slash (for names in two parts).
         unit: of the cells.
         constant: what all rows have instead.
     """
 
     column: str = ""
     minus: str = ""
+    plus: str = ""
     unit: str = ""
     constant: str | None = None
 
 
 def parse_source(text: str) -> Source:
-    """A source as it is written: `Column`, `Column:unit`, `End - Start:unit`, or `'constant'`."""
+    """A source as it is written: `Column:unit`, `End - Start:unit`, `Job + Task`, or `'constant'`."""
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return Source(constant=text[1:-1])
     columns, _, unit = text.partition(":")
     column, _, minus = columns.partition(" - ")
-    return Source(column.strip(), minus.strip(), unit.strip())
+    column, _, plus = column.partition(" + ")
+    return Source(column.strip(), minus.strip(), plus.strip(), unit.strip())
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -87,7 +93,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         raise OptionError(
             f"option delimiter: {options['delimiter']!r} is neither comma, tab, nor one character"
         )
-    table = open_table(path, delimiter=delimiter)
+    table = open_table(path, header=options["header"] == "yes", delimiter=delimiter)
     sources = _sources(table, options)
     fields: list[Field] = []
     checks: list[Check] = []
@@ -105,10 +111,15 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
             value = (value - pl.col(begin.name)).cast(pl.Duration("us"))
             says = f"is before {source.minus}"
             checks.append(Check(name, value.dt.total_microseconds() < 0, says))
+        if source.plus:
+            more = replace(field, name=f"{name} + ", column=source.plus)
+            fields.append(more)
+            value = pl.concat_str(value, pl.col(more.name), separator="/")
         columns.append(_typed(name, source, value).alias(name))
     if not fields:
         has = ", ".join(table.names)
-        fault = Fault("header", f"no column is mapped, and none is called as in the schema: {has:.200}")
+        what = "no column is mapped, and none is called as in the schema"
+        fault = Fault("header" if options["header"] == "yes" else "", f"{what}: {has:.200}")
         raise TraceError(str(path), [fault], hint=_GRAMMAR)
     rows = table.typed(fields, checks=checks).select(columns)
     times = [name for name in ("submit_time", "duration") if name in sources]
@@ -156,6 +167,8 @@ def _field(name: str, source: Source) -> Field:
     made = _made(name, source)
     if source.minus and _kind(name) is not Kind.DURATION:
         raise OptionError(f"option map: {name} is no duration, so that it cannot be {_said(source)}")
+    if source.plus and _kind(name) not in (None, Kind.STRING):
+        raise OptionError(f"option map: {name} is no text, so that it cannot be {_said(source)}")
     made = replace(made, name=name, column=source.column)
     return made if name in _NEVER_EMPTY else made.or_empty()
 
@@ -176,7 +189,7 @@ def _made(name: str, source: Source) -> Field:
         case Kind.BOOL:
             units = {"": lambda column: choice(column, *_TRUE, *_FALSE)}
         case Kind.MAP:
-            raise OptionError(f"option map: {name} holds maps, which a cell cannot")
+            units = {"": pairs}
         case _:
             units = {"": text}
     if unit.startswith("%") and units is _MOMENTS:
@@ -235,6 +248,10 @@ def _constant(name: str, constant: str) -> pl.Expr:
             raise OptionError(f"option map: {name}: {error}") from error
     if kind in (None, Kind.STRING):
         return pl.lit(constant)
+    if kind is Kind.BOOL and constant in (*_TRUE, *_FALSE):
+        return pl.lit(constant in _TRUE)
+    if kind is Kind.MAP and is_pairs(constant):
+        return pairs(name).value(pl.lit(constant))
     if kind in (Kind.INT32, Kind.INT64) and constant.isdecimal() and len(constant) < _DIGITS:
         return pl.lit(int(constant), pl.Int64)
     raise OptionError(f"option map: {name} cannot be {constant!r} in every row")
@@ -246,5 +263,6 @@ _DIGITS = 19
 def _said(source: Source) -> str:
     if source.constant is not None:
         return f"{source.constant!r} in every row"
-    difference = f"{source.column} - {source.minus}" if source.minus else source.column
-    return f"the column {difference}" + (f" in {source.unit}" if source.unit else "")
+    signs = ((" - ", source.minus), (" + ", source.plus))
+    column = source.column + "".join(f"{sign}{other}" for sign, other in signs if other)
+    return f"the column {column}" + (f" in {source.unit}" if source.unit else "")

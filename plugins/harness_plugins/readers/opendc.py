@@ -19,6 +19,10 @@ _MEGABYTE = 10**6
 _MILLISECOND = 1000
 _MOST = 2**53
 _NAMES = ("id", "workflow_id", "user_id")
+_OF_TASKS = ("id", "submission_time", "duration", "cpu_count", "mem_capacity")
+_OF_WORKFLOWS = ("id", "ts_submit", "runtime", "resource_amount_requested", "workflow_id", "user_id")
+_FURTHER = ("cpu_capacity", "gpu_capacity", "deferrable", "deadline")
+_NEEDED = frozenset((*_OF_TASKS, *_OF_WORKFLOWS, *_FURTHER, "gpu_count", "parents"))
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -27,7 +31,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     Raises:
         TraceError: not a whole Parquet file, columns that are missing or no numbers, values out of range.
     """
-    frame, _ = read_frame(path)
+    frame, _, _ = read_frame(path, needed=_NEEDED.__contains__)
     if "ts_submit" in frame.columns:
         return _workflows(path, frame)
     return _tasks(path, frame)
@@ -35,11 +39,8 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
     """OpenDC's own format: times in milliseconds, of which submissions count from 1970."""
-    wanted = ("id", "submission_time", "duration", "cpu_count", "mem_capacity")
-    rows = _checked(path, frame, wanted, optional=("gpu_count",))
-    further = [
-        name for name in ("cpu_capacity", "gpu_capacity", "deferrable", "deadline") if name in rows.columns
-    ]
+    rows = _checked(path, frame, _OF_TASKS, optional=("gpu_count",))
+    further = [name for name in _FURTHER if name in rows.columns]
     gpus = [pl.col("gpu_count").alias("request.nvidia.com/gpu")] if "gpu_count" in rows.columns else []
     jobs = rows.select(
         pl.col("id").cast(pl.String).alias("job_id"),
@@ -63,8 +64,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
 
 def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
     """The Workflow Trace Format: times in milliseconds since the trace's start, -1 for what is unknown."""
-    wanted = ("id", "ts_submit", "runtime", "resource_amount_requested", "workflow_id", "user_id")
-    rows = _checked(path, frame, wanted, least=-1)
+    rows = _checked(path, frame, _OF_WORKFLOWS, least=-1)
     kept, left_out = leave_out(
         rows,
         {

@@ -142,6 +142,12 @@ CSV_OPTIONS = (
     Option("map", "", "the schema's columns and where they come from: job_id=JobID, duration=Elapsed:hms"),
     Option("mapping", "", "a YAML file with such a mapping"),
     Option("delimiter", "comma", "what stands between the cells: comma, tab, or one character"),
+    Option(
+        "header",
+        "yes",
+        "whether the first line names the columns; else a mapping calls them by their numbers, from 1",
+        choices=("yes", "no"),
+    ),
 )
 
 TABLE_OPTIONS = (

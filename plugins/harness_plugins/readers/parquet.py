@@ -6,7 +6,7 @@ pyarrow reads them, and checks every value before polars sees it: a damaged file
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from harness import Reading
 from harness.errors import Fault, TraceError
 from harness.readers.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 from harness_plugins.readers.parquet_source import parquet_source
+from harness_plugins.readers.parquet_types import held_as
 
 _BATCH = 1 << 17
 _FREELY = 1_000_000
@@ -31,7 +32,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     Raises:
         TraceError: not a whole Parquet file, a newer schema, or columns that cannot be held.
     """
-    frame, metadata = read_frame(path)
+    frame, metadata, aside = read_frame(path, needed=lambda name: column_of(name) is not None)
     version = metadata.get(VERSION_KEY, VERSION)
     if version != VERSION:
         raise TraceError(
@@ -42,21 +43,34 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     notes = _json(path, metadata, CONVENTIONS_KEY, list, str)
     _json(path, metadata, LEFT_OUT_KEY, dict, int)
     metadata.pop(CONVENTIONS_KEY, None)
+    notes += (f"column {name} is left aside: {kind} is no type that is read" for name, kind in aside.items())
     return Reading(frame, rows_read=frame.height, notes=tuple(notes), metadata=metadata)
 
 
-def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
-    """All rows of a Parquet file of any schema, every value checked, and our own key-value pairs.
+def read_frame(
+    path: Path, *, needed: Callable[[str], bool]
+) -> tuple[pl.DataFrame, dict[str, str], dict[str, pa.DataType]]:
+    """All rows of a Parquet file of any schema, every value checked.
+
+    Args:
+        path: the file.
+        needed: whether a column is wanted; one that cannot be read is left aside where it is not.
+
+    Returns:
+        The rows; our own key-value pairs; and the types of columns that are left aside.
 
     Raises:
-        TraceError: not a whole Parquet file, or columns that cannot be held.
+        TraceError: not a whole Parquet file, or columns that are needed and cannot be read.
     """
     try:
         with pq.ParquetFile(parquet_source(path), pre_buffer=False) as file:
             _check_rows(path, file.metadata.num_rows)
             metadata = _texts(file.schema_arrow.metadata)
             _check_names(path, file.schema_arrow.names)
-            return _frame(file), metadata
+            types = {field.name: held_as(field.type) for field in file.schema_arrow}
+            aside = {name: file.schema_arrow.field(name).type for name, kind in types.items() if kind is None}
+            _check_types(path, {name: kind for name, kind in aside.items() if needed(name)})
+            return _frame(file, types), metadata, aside
     except MemoryError as error:
         reason = "asks for more memory than there is: it is damaged, or too large for this machine"
         raise TraceError(str(path), [Fault("", reason)]) from error
@@ -83,19 +97,28 @@ def _check_names(path: Path, names: list[str]) -> None:
         raise TraceError(str(path), [Fault(f"column {name}", what) for name in repeated])
 
 
-def _frame(file: pq.ParquetFile) -> pl.DataFrame:
+def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
+    """Refuse a file of which a column that is needed cannot be read."""
+    faults = [Fault(f"column {name}", f"{kind} is no type that is read") for name, kind in unreadable.items()]
+    if faults:
+        hint = "write it as the type that docs/traces.md names, such as int64, string or duration[us]"
+        raise TraceError(str(path), faults, hint=hint)
+
+
+def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.DataFrame:
     """The rows, one column after the other: read at once, a long trace would need twice its memory."""
-    return pl.DataFrame([_column(file, name) for name in file.schema_arrow.names])
+    columns = [_column(file, name, kind) for name, kind in types.items() if kind is not None]
+    return pl.DataFrame(columns)
 
 
-def _column(file: pq.ParquetFile, name: str) -> pl.Series:
+def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
     """A column, which grows batch by batch: all batches and the column would take twice the memory."""
     known = column_of(name)
     recurs = known is not None and known.recurs
-    column = _piece(pa.array([], file.schema_arrow.field(name).type), recurs=recurs)
+    column = _piece(pa.array([], kind), recurs=recurs)
     for batch in file.iter_batches(_BATCH, columns=[name], use_threads=False):
         batch.validate(full=True)
-        column.extend(_piece(batch.column(batch.schema.names.index(name)), recurs=recurs))
+        column.extend(_piece(_held(batch.column(batch.schema.names.index(name)), kind), recurs=recurs))
     pa.default_memory_pool().release_unused()
     return column.rechunk().alias(name)
 
@@ -108,8 +131,15 @@ def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
     return series.cast(pl.Categorical) if recurs else series + ""
 
 
-def _series(column: pa.Array) -> pl.Series:
-    plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Values in the type as which they are held."""
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return plain if plain.type.equals(kind) else plain.cast(kind)
+
+
+def _series(plain: pa.Array) -> pl.Series:
     # By way of a table: from a bare array older polars takes lists of structs unseen, and reads wild memory.
     return pl.DataFrame(pa.table({"column": plain})).to_series()
 

@@ -64,7 +64,9 @@ def jobs_of(
         *_notes(records, options, int(records.select(cut.sum()).item())),
         times.note(unix=unix),
     )
-    return Reading(frame.drop(empty), read, left_out, notes, {**_metadata(header, name), **layout.metadata})
+    return Reading(
+        frame.drop(empty), read, left_out, notes, {**_metadata(header, name, options), **layout.metadata}
+    )
 
 
 class _Times:
@@ -163,7 +165,13 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     return tuple(note for note in notes if note)
 
 
-def _metadata(header: Mapping[str, str], name: str) -> dict[str, str]:
+def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
+    """The processors of a log that only says how many nodes there were; each has one, unless it is known."""
+    per_node: int = options["processors_per_node"] or 1
+    return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node
+
+
+def _metadata(header: Mapping[str, str], name: str, options: Mapping[str, Any]) -> dict[str, str]:
     where = [header[key] for key in ("Installation", "Computer") if key in header]
     metadata = {"harness.source": ", ".join([*where, f"Standard Workload Format log {name}"])}
     if "Acknowledge" in header:
@@ -171,7 +179,7 @@ def _metadata(header: Mapping[str, str], name: str) -> dict[str, str]:
             "no formal licence; acknowledge the Parallel Workloads Archive (Dror Feitelson) and "
             f"{header['Acknowledge']}"
         )
-    processors = _leading_number(header.get("MaxProcs", ""))
+    processors = _leading_number(header.get("MaxProcs", "")) or _of_nodes(header, options)
     if processors:
         metadata["harness.capacity.cpu"] = str(processors * 1000)
     return metadata

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_a_duration_can_be_the_same_in_all_rows(read_text: Callable) -> None:
     [
         ("job_id", "option map: 'job_id' is not COLUMN=SOURCE"),
         ("duration=duration:years", "'years' is not one of its units"),
-        ("labels=site", "option map: labels holds maps"),
+        ("labels='site'", "option map: labels cannot be 'site' in every row"),
         ("duration='long'", "option map: duration: 'long' is not a duration"),
         ("request.cpu='many'", "option map: request.cpu cannot be 'many' in every row"),
         ("request.cpu=priority - site", "option map: request.cpu is no duration"),
@@ -150,3 +151,57 @@ def test_a_delimiter_is_one_character(read_text: Callable) -> None:
     for delimiter in ("::", '"', "\n"):
         with pytest.raises(OptionError, match="is neither comma, tab, nor one character"):
             read_text(CANONICAL, delimiter=delimiter)
+
+
+def test_without_a_header_columns_are_numbers(read_text: Callable) -> None:
+    """The first line is a record like any other, and messages call columns by the same numbers."""
+    text = "v1,s1,0,3600,4\nv2,s1,300,7200,2\n"
+    mapping = "job_id=1, queue=2, submit_time=3, duration=4 - 3, request.cpu=5"
+    trace = read_text(text, reader="csv", header="no", map=mapping)
+    assert trace.frame.rows() == [
+        ("v1", timedelta(0), timedelta(hours=1), "s1", 4_000),
+        ("v2", timedelta(minutes=5), timedelta(minutes=115), "s1", 2_000),
+    ]
+    with pytest.raises(TraceError, match="has no column 9; the columns are 1, 2, 3, 4, 5"):
+        read_text(text, reader="csv", header="no", map="job_id=9")
+    with pytest.raises(TraceError) as told:
+        read_text("v1,s1,0,3600,4\nv2,s1,x,7200,2\n", reader="csv", header="no", map=mapping)
+    assert {str(fault) for fault in told.value.faults} == {"line 2: 3: 'x' is not a number"}
+
+
+def test_names_in_two_columns_and_shares_of_a_core(read_text: Callable) -> None:
+    """As Alibaba's batch_task has them: tasks of a job, 100 for a core, and instances that run alone."""
+    text = "t1,2,job_9,1,Terminated,10,70,100,0.5\nt1,1,job_10,1,Terminated,10,75,,\n"
+    mapping = (
+        "job_id=3 + 1, queue='batch', submit_time=6, duration=7 - 6, pods=2, gang='false', request.cpu=8:%"
+    )
+    frame = read_text(text, reader="csv", header="no", map=mapping).frame
+    assert frame["job_id"].to_list() == ["job_9/t1", "job_10/t1"]
+    assert frame["request.cpu"].to_list() == [1_000, None]
+    assert frame["gang"].to_list() == [False, False]
+    with pytest.raises(OptionError, match="duration is no text"):
+        read_text(text, reader="csv", header="no", map="job_id=1, duration=7 + 6")
+
+
+def test_labels_of_nodes_are_pairs(read_text: Callable) -> None:
+    """Between them stands a semicolon, or a comma in a cell in quotes; anything else is named."""
+    text = 'a,"pool=a100;zone=b"\nb,"pool=a100, zone = b"\nc,\nd,pool=\n'
+    mapping = "job_id=1, node_selector=2, submit_time='0s', duration='1h', queue='q'"
+    with pytest.raises(OptionError, match="submit_time cannot be"):
+        read_text(text, reader="csv", header="no", map=mapping)
+    text = 'a,1,"pool=a100;zone=b"\nb,2,"pool=a100, zone = b"\nc,3,\nd,4,pool=\n'
+    mapping = (
+        "job_id=1, node_selector=3, labels='app=x', request.cpu='1', submit_time=2, duration='1h', queue='q'"
+    )
+    frame = read_text(text, reader="csv", header="no", map=mapping).frame
+    found = [None if each is None else dict(entries(each)) for each in frame["node_selector"].to_list()]
+    both = {"pool": "a100", "zone": "b"}
+    assert found == [both, both, None, {"pool": ""}]
+    assert dict(entries(frame["labels"][0])) == {"app": "x"}
+    with pytest.raises(TraceError, match="'a100' is not pairs such as pool=a100;zone=b"):
+        read_text("a,1,a100\n", reader="csv", header="no", map=mapping)
+
+
+def entries(value: Any) -> Any:
+    """The entries of a map, whichever way this release of polars has them."""
+    return value.items() if isinstance(value, dict) else [(each["key"], each["value"]) for each in value]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -115,3 +118,62 @@ def test_texts_of_a_dictionary_are_texts(write_trace: Callable[..., Path]) -> No
     opened = open_trace(path, PLUGINS).frame
     assert opened["user"].to_list() == ["u", None]
     assert opened.schema == texts.schema
+
+
+JOBS = {
+    "job_id": pa.array(["a", "b"]),
+    "submit_time": pa.array([0, 1], pa.duration("us")),
+    "duration": pa.array([5_000_000, 6_000_000], pa.duration("us")),
+    "queue": pa.array(["q", "q"]),
+    "request.cpu": pa.array([1000, 1000]),
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([Decimal("1.5")] * 2, pa.decimal256(50, 2)),
+        ([[], []], pa.list_(pa.int64(), 0)),
+        ([[[]], []], pa.list_(pa.list_(pa.int64(), 0))),
+        ([[("k", Decimal(1))], []], pa.map_(pa.string(), pa.decimal256(50, 0))),
+        ([{"x": Decimal(1)}] * 2, pa.struct([("x", pa.decimal256(50, 0))])),
+    ],
+)
+def test_a_further_column_that_cannot_be_read_does_not_matter(
+    values: list[Any], kind: pa.DataType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is left aside and named; no panic of a library reaches the screen. A needed one is a fault."""
+    path = tmp_path / "jobs.parquet"
+    pq.write_table(pa.table({**JOBS, "x": pa.array(values, kind)}), path)
+    trace = open_trace(path, PLUGINS)
+    assert trace.frame.columns == list(JOBS)
+    assert [note for note in trace.notes if note.startswith("column x is left aside: ")]
+    pq.write_table(pa.table({**JOBS, "user": pa.array(values, kind)}), path)
+    with pytest.raises(TraceError) as told:
+        open_trace(path, PLUGINS)
+    (fault,) = told.value.faults
+    assert str(fault).startswith("column user: ")
+    assert "is no type that is read" in str(fault)
+    assert "write it as the type that docs/traces.md names" in str(told.value.hint)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("zone", ["+05:30", "-08:00", "Z", "Mars/Phobos", "Europe/Berlin", "UTC", None])
+def test_times_of_any_zone_are_instants(
+    zone: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Parquet holds them as of UTC; where the zone is not known they are told so."""
+    times = [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, 1, tzinfo=UTC)]
+    columns = {**JOBS, "submit_time": pa.array(times, pa.timestamp("us", zone))}
+    columns["x"] = pa.array([[times[0]], []], pa.list_(pa.timestamp("ms", zone)))
+    path = tmp_path / "jobs.parquet"
+    pq.write_table(pa.table(columns), path)
+    trace = open_trace(path, PLUGINS)
+    assert trace.frame["submit_time"].to_physical().to_list() == [
+        1_704_067_200_000_000,
+        1_704_070_800_000_000,
+    ]
+    assert "x" in trace.frame.columns
+    if zone in ("Z", "Mars/Phobos", "+05:30"):
+        assert trace.time_zone == "UTC"
+    assert capfd.readouterr().err == ""

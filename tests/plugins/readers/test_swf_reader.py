@@ -94,6 +94,24 @@ def test_what_the_header_says_is_kept(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("header", "per_node", "cpu"),
+    [
+        ("; MaxNodes: 16\n", 0, 16_000),
+        ("; MaxNodes: 16\n; MaxProcs: -1\n", 0, 16_000),
+        ("; MaxNodes: 16 (of 20)\n; MaxProcs: 64\n", 0, 64_000),
+        ("; MaxNodes: 16\n", 4, 64_000),
+        ("; MaxNodes: -1\n", 0, None),
+    ],
+)
+def test_nodes_say_how_large_a_machine_is_where_processors_do_not(
+    header: str, per_node: int, cpu: int | None, tmp_path: Path
+) -> None:
+    """A node has one processor, unless the user says how many."""
+    opened = read(tmp_path, log({}, header=header), processors_per_node=per_node)
+    assert opened.metadata.get("harness.capacity.cpu") == (None if cpu is None else str(cpu))
+
+
 def test_notes_of_the_header_are_notes_of_the_trace(tmp_path: Path) -> None:
     """Some change what columns mean; a note goes on over lines that have no key of their own."""
     header = (

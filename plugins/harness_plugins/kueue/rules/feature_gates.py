@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from harness.errors import OptionError
-from harness.models.cluster import GATES
+from harness.models.cluster import GATES, KNOWN_GATES
 from harness.options import did_you_mean
 
 
@@ -40,11 +40,12 @@ def gates_from(settings: Mapping[str, bool]) -> Gates:
     """All gates: those that are set, by Kueue's names, and the defaults of the others.
 
     Raises:
-        OptionError: a gate that is not modelled.
+        OptionError: a gate that is not modelled, or that Kueue does not have.
     """
     for name in settings:
         if name not in GATES:
-            raise OptionError(f"feature gate {name!r} is not modelled", hint=did_you_mean(name, GATES))
+            what = "is not modelled" if name in KNOWN_GATES else "is none of Kueue's"
+            raise OptionError(f"feature gate {name!r} {what}", hint=did_you_mean(name, GATES))
     return Gates(**{_in_python(name): on for name, on in {**GATES, **settings}.items()})
 
 

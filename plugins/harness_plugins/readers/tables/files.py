@@ -203,21 +203,13 @@ def _text(
     if data.lstrip()[:1] in (b"{", b"["):
         return _of_records(path, list(_records(path, data, mapping.records)), wanted)
     delimiter = mapping.delimiter or ("\t" if any(each in _TABS for each in path.suffixes) else ",")
-    if not mapping.header:
-        width = len(next(iter(data.splitlines()), b"").split(delimiter.encode()))
-        table = open_table(path, _numbers(width), delimiter=delimiter, data=data)
-    else:
-        table = open_table(path, delimiter=delimiter, data=data)
+    table = open_table(path, header=mapping.header, delimiter=delimiter, data=data)
     has = list(table.names)
     there = [name for name in wanted if name in has]
     if not there:
         return pl.DataFrame(), has
     cells = table.typed([text_field(name).or_empty() for name in there])
     return cells.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in there), has
-
-
-def _numbers(width: int) -> list[str]:
-    return [str(place) for place in range(1, width + 1)]
 
 
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:

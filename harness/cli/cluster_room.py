@@ -1,0 +1,50 @@
+"""What `harness cluster check` says of quotas beside the nodes of their flavors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.text import aligned, counted, printable
+
+
+def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Where quotas exceed nodes, and by how much, or that none does; nothing without nodes or quotas."""
+    if not rooms:
+        return
+    yield ""
+    over = [room for room in rooms if room["over"]]
+    if over:
+        head = ("quota exceeds nodes", "of nodes", "resource", "quota", "nodes have", "exceeds by")
+        yield from aligned([head, *map(_row, over)], left=(0, 2)).split("\n")
+    else:
+        yield "no quota exceeds what the nodes of its flavors have"
+    nodes = {tuple(room["flavors"]): (room["nodes"], room["idle"]) for room in rooms}
+    for flavors, (count, idle) in nodes.items():
+        if len(flavors) > 1:
+            yield printable(
+                f"flavors {', '.join(flavors)} share nodes: their quotas together are held against "
+                f"{counted(count, 'node')}, each counted once"
+            )
+        elif idle:
+            verb = "is" if idle == 1 else "are"
+            yield printable(
+                f"{idle:,} of {counted(count, 'node')} of flavor {flavors[0]} {verb} cordoned or not ready; "
+                "what they have is counted"
+            )
+
+
+def _row(room: Mapping[str, Any]) -> tuple[str, ...]:
+    from harness.cluster.model import UNLIMITED
+    from harness.units import format_amount
+
+    resource = room["resource"]
+    unlimited = room["nominal"] >= UNLIMITED
+    return (
+        ", ".join(room["flavors"]),
+        f"{room['nodes']:,}",
+        resource,
+        "unlimited" if unlimited else format_amount(resource, room["nominal"]),
+        format_amount(resource, room["allocatable"]),
+        "" if unlimited else format_amount(resource, room["over"]),
+    )

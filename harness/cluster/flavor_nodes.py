@@ -1,0 +1,120 @@
+"""What nominal quotas of flavors promise, beside what the nodes of these flavors have.
+
+A node is of a flavor where it has the flavor's labels and pods of the flavor tolerate its taints: those of
+`nodeTaints`, which Kueue asks pods to tolerate, and those of its `tolerations`, which Kueue adds to pods. The
+taints of Kubernetes' own on nodes that are cordoned or unwell say nothing of flavors: such nodes count, and
+their number is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness.cluster.model import UNLIMITED, Cluster, Node, ResourceFlavor
+
+_OF_KUBERNETES = "node.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One resource of a flavor, or of several flavors that share nodes.
+
+    Attributes:
+        flavors: one, or those that share nodes, in the order of the manifests.
+        resource: of which quota is given.
+        nominal: the sum of nominal quotas of ClusterQueues and Cohorts; `UNLIMITED` where one has no end.
+        allocatable: what the nodes of the flavors have, each node once.
+        nodes: how many there are.
+        idle: how many of these take no pods: they are cordoned or not ready.
+    """
+
+    flavors: tuple[str, ...]
+    resource: str
+    nominal: int
+    allocatable: int
+    nodes: int
+    idle: int
+
+    @property
+    def over(self) -> int:
+        """By how much quotas exceed nodes; 0 where they do not."""
+        return max(0, self.nominal - self.allocatable)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "flavors": list(self.flavors), "over": self.over}
+
+
+def rooms(cluster: Cluster) -> list[Room]:
+    """Each resource of each flavor with quota, then of flavors that share nodes; empty without nodes.
+
+    A flavor without a ResourceFlavor has none: Kueue keeps its queues inactive.
+    """
+    if not cluster.nodes:
+        return []
+    quotas = _quotas(cluster)
+    own = {
+        name: [node for node in cluster.nodes.values() if _is_of(node, cluster.flavors[name])]
+        for name in cluster.flavors
+        if name in quotas
+    }
+    alone = [((name,), nodes) for name, nodes in own.items()]
+    return [room for flavors, nodes in (*alone, *_shared(own)) for room in _rooms(flavors, nodes, quotas)]
+
+
+def _quotas(cluster: Cluster) -> dict[str, dict[str, int]]:
+    """Flavor -> resource -> the sum of nominal quotas."""
+    found: dict[str, dict[str, int]] = {}
+    owned = [queue.resource_groups for queue in cluster.cluster_queues.values()]
+    owned += [cohort.resource_groups for cohort in cluster.cohorts.values()]
+    for groups in owned:
+        for quotas in (quotas for group in groups for quotas in group.flavors):
+            sums = found.setdefault(quotas.flavor, {})
+            for resource, quota in quotas.resources.items():
+                sums[resource] = min(UNLIMITED, sums.get(resource, 0) + quota.nominal)
+    return found
+
+
+def _is_of(node: Node, flavor: ResourceFlavor) -> bool:
+    return flavor.node_labels.items() <= node.labels.items() and all(
+        taint.effect == "PreferNoSchedule"
+        or taint.key.startswith(_OF_KUBERNETES)
+        or taint in flavor.taints
+        or any(each.tolerates(taint) for each in flavor.tolerations)
+        for taint in node.taints
+    )
+
+
+def _shared(own: Mapping[str, Sequence[Node]]) -> Iterator[tuple[tuple[str, ...], list[Node]]]:
+    """Flavors that share nodes, directly or by a third one, with all of their nodes."""
+    groups: list[tuple[set[str], dict[str, Node]]] = []
+    for name, nodes in own.items():
+        flavors, together = {name}, {node.name: node for node in nodes}
+        apart = []
+        for group in groups:
+            if together.keys() & group[1].keys():
+                flavors |= group[0]
+                together |= group[1]
+            else:
+                apart.append(group)
+        groups = [*apart, (flavors, together)]
+    for flavors, together in groups:
+        if len(flavors) > 1:
+            yield tuple(name for name in own if name in flavors), list(together.values())
+
+
+def _rooms(
+    flavors: tuple[str, ...], nodes: Sequence[Node], quotas: Mapping[str, Mapping[str, int]]
+) -> Iterator[Room]:
+    idle = sum(
+        node.unschedulable
+        or not node.ready
+        or any(taint.key.startswith(_OF_KUBERNETES) for taint in node.taints)
+        for node in nodes
+    )
+    for resource in dict.fromkeys(resource for name in flavors for resource in quotas[name]):
+        nominal = sum(quotas[name].get(resource, 0) for name in flavors)
+        allocatable = sum(node.allocatable.get(resource, 0) for node in nodes)
+        yield Room(flavors, resource, min(UNLIMITED, nominal), allocatable, len(nodes), idle)

@@ -1,0 +1,163 @@
+"""What a plain scalar of YAML is, by the rules of the library with which Kubernetes turns YAML into JSON.
+
+That is go.yaml.in/yaml/v2 below sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8), floats without
+base 60, timestamps as text. It takes the words of YAML 1.1 for booleans wherever they stand: `name: n` is
+`false`, and an API server refuses that as a name. Writers of YAML 1.2 and PyYAML leave such names plain. So a
+`Word` is text here where text is wanted, and a boolean where a boolean is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+_NULLS = ("", "~", "null", "Null", "NULL")
+_SMALLEST = -(2**63)
+_LARGEST = {False: 2**64 - 1, True: 2**63 - 1}
+"""Of an integer without a sign, and of one with it."""
+_LONGEST_INTEGER = 100
+"""Characters; what is longer has more than 64 bits, but for zeros before it."""
+_WITH_EXPONENT = 1e21
+"""From here on JSON writes a float with an exponent."""
+BOOLEAN_FIELDS = frozenset(
+    (
+        "active",
+        "allowPrivilegeEscalation",
+        "automountServiceAccountToken",
+        "blockAdmission",
+        "blockOwnerDeletion",
+        "controller",
+        "disablePreemption",
+        "enable",
+        "enableServiceLinks",
+        "gang",
+        "globalDefault",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostProcess",
+        "hostUsers",
+        "immutable",
+        "manualSelector",
+        "optional",
+        "privileged",
+        "publishNotReadyAddresses",
+        "readOnly",
+        "readOnlyRootFilesystem",
+        "ready",
+        "runAsNonRoot",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "started",
+        "stdin",
+        "stdinOnce",
+        "suspend",
+        "tty",
+        "unconstrained",
+        "unschedulable",
+    )
+)
+"""Fields that are booleans in the kinds that are read: what stands there is never text."""
+_BASES = {"x": 16, "o": 8, "b": 2, "": 8}
+_BASED = re.compile(r"([-+]?)0([xXoObB]?)([0-9a-fA-F]+)", re.ASCII)
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_FLOAT_FROM_POINT = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+
+class NotFiniteError(ValueError):
+    """A plain scalar is infinite or no number, which JSON cannot say."""
+
+
+class Word(str):
+    """A plain word that YAML 1.1 takes for a boolean and YAML 1.2 for text: y, yes, on, n, no or off."""
+
+    __slots__ = ()
+
+    @property
+    def truth(self) -> bool:
+        """Which boolean it is to YAML 1.1."""
+        return self.lower() in ("y", "yes", "on")
+
+
+def _spellings(*words: str) -> tuple[str, ...]:
+    return tuple(spelling for word in words for spelling in (word, word.capitalize(), word.upper()))
+
+
+_KNOWN: dict[str, Any] = {
+    **dict.fromkeys(_NULLS),
+    **dict.fromkeys(_spellings("true"), True),
+    **dict.fromkeys(_spellings("false"), False),
+    **{word: Word(word) for word in _spellings("y", "yes", "on", "n", "no", "off")},
+}
+
+
+def resolved(text: str) -> Any:
+    """The JSON value of a plain scalar; a `Word` where YAML 1.1 and 1.2 differ.
+
+    Raises:
+        NotFiniteError: it has none.
+    """
+    if text in _KNOWN:
+        return _KNOWN[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    if _NOT_FINITE.fullmatch(text):
+        raise NotFiniteError
+    number: int | float | None
+    if text[0] == ".":
+        number = _float(text.replace("_", "")) if _FLOAT_FROM_POINT.fullmatch(text) else None
+    else:
+        plain = text.replace("_", "")
+        number = _integer(plain)
+        if number is None and _FLOAT.fullmatch(plain):
+            number = _float(plain)
+    return text if number is None else number
+
+
+def reads_as_text(plain: str) -> bool:
+    """Whether Kubernetes reads a plain scalar as the text that stands there."""
+    try:
+        return plain != "<<" and type(resolved(plain)) is str
+    except NotFiniteError:
+        return False
+
+
+def settled(content: Any) -> Any:
+    """A document with the booleans of YAML 1.1 for its words, where nothing tells what is wanted."""
+    if isinstance(content, Word):
+        return content.truth
+    if isinstance(content, Mapping):
+        return {key: settled(value) for key, value in content.items()}
+    return [settled(value) for value in content] if isinstance(content, list) else content
+
+
+def _integer(plain: str) -> int | None:
+    """An integer of 64 bits, with a sign or without, in the base that it begins with; else None."""
+    if len(plain) > _LONGEST_INTEGER:
+        return None
+    if _DECIMAL.fullmatch(plain):
+        number = int(plain)
+    elif match := _BASED.fullmatch(plain):
+        sign, letter, digits = match.groups()
+        try:
+            number = int(sign + digits, _BASES[letter.lower()])
+        except ValueError:  # such as 08, which is a float then
+            return None
+    else:
+        return None
+    return number if _SMALLEST <= number <= _LARGEST[plain[0] in "+-"] else None
+
+
+def _float(plain: str) -> int | float | None:
+    """A float as JSON writes it: without a point where it is whole; None where it is beyond all floats."""
+    number = float(plain)
+    if not isfinite(number):
+        return None
+    if number.is_integer() and abs(number) < _WITH_EXPONENT:
+        return int(Decimal(repr(number)))
+    return number

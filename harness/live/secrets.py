@@ -1,0 +1,62 @@
+"""What was sent along with requests, and is not to be shown: also not where a server repeats it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from html import unescape
+from urllib.parse import unquote
+
+HIDDEN = "its words repeat what was sent along, and are not shown"
+
+_EVERY_REQUEST = ("accept", "accept-encoding", "connection", "host", "user-agent")
+_PART = 8
+"""Letters of a secret that are too many of it."""
+
+_WORD = 3
+"""Letters below which a value hides only words of its own, else it would hide every text."""
+
+
+class Secrets:
+    """The values of headers that were sent."""
+
+    def __init__(self) -> None:
+        self._parts: set[str] = set()
+        self._words: set[str] = set()
+
+    def sent(self, headers: Mapping[str, str]) -> None:
+        """Note the headers of a request, but for those that every request has."""
+        for name, value in headers.items():
+            if name.lower() not in _EVERY_REQUEST:
+                for each in _meanings(value):
+                    self._note(each.casefold())
+
+    def _note(self, secret: str) -> None:
+        if len(secret) < _WORD:
+            self._words.add(secret)
+        else:
+            size = min(_PART, len(secret))
+            self._parts.update(secret[at : at + size] for at in range(len(secret) - size + 1))
+
+    def hidden(self, text: str) -> str:
+        """A text, or a sentence in its place where it repeats a part of what was sent."""
+        forms = {form.casefold() for form in (text, unquote(text), unescape(text))}
+        repeats = any(part in form for form in forms for part in self._parts) or any(
+            word in re.findall(r"\w+", form) for form in forms for word in self._words
+        )
+        return HIDDEN if repeats else text
+
+
+def _meanings(value: str) -> Iterator[str]:
+    """A value, the words in it, and what is behind `Basic`."""
+    yield value
+    yield from value.split()
+    scheme, _, rest = value.partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            plain = b64decode(rest, validate=True).decode()
+        except ValueError:
+            return
+        yield plain
+        yield from plain.split(":", 1)
