@@ -21,9 +21,10 @@ WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
 def replayed(folder: Path, dump: str, *more: str, plugin: str = "kueue-classic", **job: Any) -> Run:
-    """The run of one job on top of a dump."""
+    """The run of one job on top of a dump, whose work keeps what it holds."""
     out = folder / "runs"
     asked = ["replay", trace(folder, **job), "--cluster", dump, "--at-start", "dump", "-p", plugin]
+    asked += ["--unfinished", "limit"]
     assert called([*asked, "-o", str(out), "--until", "12h", *more]) == 0
     (found,) = [each for each in (out / "trace").iterdir() if not each.name.startswith(".")]
     return Run.open(found)

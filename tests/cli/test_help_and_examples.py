@@ -80,7 +80,8 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.with_columns(recorded_start="submit_time", recorded_end=ended).write_parquet(
         place / "month.parquet"
     )
-    shutil.copy(ROOT / "docs" / "examples" / "job.yaml", place)
+    for name in ("job.yaml", "more-quota.yaml"):
+        shutil.copy(ROOT / "docs" / "examples" / name, place)
     with gzip.open(ROOT / "docs" / "examples" / "live.json.gz") as live:
         (place / "dump.yaml").write_bytes(live.read())
     write_pm100(place / "job_table.parquet")

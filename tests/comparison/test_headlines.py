@@ -51,7 +51,7 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     comparison = harness.compare(pair())
     lines = comparison.table().split("\n")
     shown = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in SHOWN]
-    on_request = ("fairness.sharing_violations",)
+    on_request = ("fairness.sharing_violations", "jobs.at_start", "disruption.lost_before")
     assert shown == [name for name in SHOWN if not name.endswith(".hours") and name not in on_request]
     assert set(HEADLINES) <= set(shown)
     assert not any("allocated" in name and not name.startswith("goodput.") for name in SHOWN)

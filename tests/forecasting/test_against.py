@@ -182,3 +182,15 @@ def test_other_clusters_are_a_mapping() -> None:
     """Any other argument is refused in words."""
     with pytest.raises(OptionError, match="others"):
         harness.forecast("dump.yaml", others=["more.yaml"])  # type: ignore[arg-type]
+
+
+def test_each_cluster_is_played_by_the_plugin_that_it_selects(tmp_path: Path) -> None:
+    """Kueue's Configuration of the other one has fair sharing on."""
+    configuration = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta1",
+        "kind": "Configuration",
+        "fairSharing": {"enable": True},
+    }
+    found = forecast(tmp_path, *THERE, others={"fair": cluster(queue("q", 4), configuration, *THERE)})
+    plugins = [each.world.settings.plugin for each in (found, found.others["fair"])]
+    assert plugins == ["kueue-classic", "fairsharing"]
