@@ -148,7 +148,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
     """A node that is not there, one that is too small, Pods that are missing, and one too many."""
     dump = written(
         tmp_path, *(node(f"n{number}") for number in range(4)), queue(gpus=99),
-        running("lost", 1, "elsewhere"),
+        running("lost", 1, "elsewhere"), pod("astray", "elsewhere", 1, started=9, owners=[]),
         running("large", 8, "n0"), running("second", 4, "n0", hours=8),
         workload("unseen", 1, held=9), job("unseen", 9),
         workload("partly", 1, pods=2, held=9), job("partly", 9), pod("partly", "n1", 1, started=9),
@@ -162,6 +162,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "hold quota, and none of their Pods is in the manifests (d/job-unseen-1a2b3)",
         "hold quota, and not all of their Pods are in the manifests (d/job-partly-1a2b3)",
         "run on nodes that are not in the manifests (d/lost-0)",
+        "run on nodes that are not in the manifests (d/astray): they are left out",
         "run on nodes that have no room for them beside the others (d/second-0)",
         "run, and their Workloads hold no quota (d/stopped): they are taken to be gone",
         "are more than their Workloads ask for (d/many-0): those that run hold room, and no quota",
@@ -171,6 +172,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
     assert where["d/job-large-1a2b3"] == "n0"
     assert where["d/job-partly-1a2b3-0"] == "n1"
     assert where["d/job-second-1a2b3"] != "n0"
+    assert "d/astray" not in run.jobs["job_id"].to_list()
     assert {"d/job-lost-1a2b3", "d/job-unseen-1a2b3", "d/job-partly-1a2b3-1"} <= where.keys()
 
 
@@ -211,6 +213,16 @@ def test_what_ran_before_is_lost_by_the_loss_model(
     assert said in harness.explain(run, "d/job-low-1a2b3").text()
 
 
+def test_who_has_no_pods_in_the_dump_has_run_all_the_same(tmp_path: Path) -> None:
+    """Since it was admitted; its pods are bound before it is preempted, and have 30 s and 1 s of latency."""
+    low = workload("low", 4, held=9)
+    run = replayed(tmp_path, written(tmp_path, node("n0"), queue(gpus=4, **WITHIN), low), priority=9)
+    told = harness.explain(run, "d/job-low-1a2b3").text()
+    assert "it had run for 9h00m and lost 9h00m of work" in told
+    times = dict(run.micros("jobs").select("job_id", "start_time").collect().rows())
+    assert times["late"] == 31 * SECOND
+
+
 def test_a_run_that_begins_with_nothing_has_neither_metric(tmp_path: Path) -> None:
     """Nor the columns behind them."""
     run = replayed(tmp_path, written(tmp_path, node("n0"), queue()))
@@ -231,7 +243,7 @@ def test_pods_that_ran_before_are_ready_and_those_that_wait_have_waited(tmp_path
     dump = written(
         tmp_path, node("n0"), queue(gpus=99), [WAITS],
         running("old", 4, "n0"), running("new", 2, "n0", hours=0.1),
-        workload("half", 2, pods=2, held=0.1), job("half", 0.1),
+        workload("half", 2, pods=2, held=0.1), job("half", 0.1), pod("own", "n0", 0, started=9, owners=[]),
         pod("half-0", "n0", 2, started=0.1, owners=owner("Job", "half")),
     )  # fmt: skip
     run = replayed(tmp_path, dump)

@@ -32,7 +32,8 @@ _OWNER_LABELS = (
 )
 """Labels of pods that name what they were made for: its kind ("" for any), its name, and its uid."""
 
-_HASH = re.compile(r"[0-9a-z]{5}")
+_MADE = re.compile(r"(.+)-[0-9a-z]{5}")
+"""The name that Kueue gives to a Workload: kind and name of what it is made for, and a hash."""
 
 _Key = tuple[str, str]
 
@@ -148,7 +149,7 @@ class _Owners:
     """The Workloads of a dump by what they were made for.
 
     Of several that were made for one object, the one counts that holds quota, of these the youngest; those
-    that are over or deactivated have no pods.
+    that are over or deactivated have no pods. One that says no owner is known by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
@@ -156,7 +157,8 @@ class _Owners:
         self._by_uid: dict[str, Workload] = {}
         self._by_owner: dict[tuple[str, str, str], tuple[Workload, str]] = {}
         self._by_name: dict[_Key, Workload] = {}
-        self._of_nobody: dict[str, list[Workload]] = {}
+        self._of_nobody: dict[_Key, Workload] = {}
+        self._made: dict[_Key, Workload] = {}
         working = [each for each in workloads if each.active and not each.finished]
         self.working = sorted(working, key=lambda each: (each.holds_quota, each.created or 0))
         for each in self.working:
@@ -171,7 +173,9 @@ class _Owners:
                 for kind in (owner.kind, ""):
                     self._by_owner[each.namespace, kind, owner.name] = each, owner.uid
             if not owners and not job:
-                self._of_nobody.setdefault(each.namespace, []).append(each)
+                self._of_nobody[each.namespace, each.name] = each
+                if made := _MADE.fullmatch(each.name):
+                    self._made[each.namespace, made[1]] = each
 
     def with_workload(self, pod: Pod) -> Pod:
         """A Pod with the key of its Workload, if it has one."""
@@ -199,9 +203,10 @@ class _Owners:
             if found is not None:
                 return found, place
         for place, owner in enumerate(line):
-            for each in self._of_nobody.get(space, ()):
-                if _is_called_after(each.name, owner):
-                    return each, place
+            made = self._made.get((space, f"{owner.kind.lower()}-{owner.name}"))
+            found = self._of_nobody.get((space, owner.name)) or made
+            if found is not None:
+                return found, place
         return None, 0
 
     def began(self) -> dict[str, int]:
@@ -228,13 +233,3 @@ class _Owners:
                 if before is None or (-place, -start) > (-before[0], -before[1]):
                     found[workload.key] = place, start
         return {key: start for key, (_, start) in found.items()}
-
-
-def _is_called_after(name: str, owner: Owner) -> bool:
-    """Whether a Workload without owners has the name of an object, or the one that Kueue makes of it."""
-    if not owner.name:
-        return False
-    if name == owner.name:
-        return True
-    prefix = f"{owner.kind.lower()}-{owner.name}-"
-    return bool(owner.kind) and name.startswith(prefix) and bool(_HASH.fullmatch(name[len(prefix) :]))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policies import AtRandom, Eager, PodByPod, Priority
 
-from harness import Admit, Decision, Job, PodSet, Preempt, Wake, Why
+from harness import Admit, Bind, Decision, Job, PodSet, Preempt, Wake, Why
 from harness.engine import Losses, parse_losses
 from harness.errors import OptionError
 from harness.policy import ENDLESS, PolicyFactory
@@ -284,6 +284,42 @@ def test_who_is_evicted_as_soon_as_it_arrives_loses_what_was_done_before() -> No
     assert stints(happened, "low") == [("progress", 0, 0, 0), ("progress", 1, 101, 0)]
     assert [each.lost_before for each in happened.stints] == [70 * SECOND, 0]
     assert happened.jobs["low"].lost == 0
+
+
+@pytest.mark.parametrize(("losses", "lost", "finish"), [("restart", 70, 120), ("resume", 0, 50)])
+def test_an_eviction_before_it_went_on_costs_what_was_done_before_the_arrival(
+    losses: str, lost: float, finish: float
+) -> None:
+    """A gang of two of which one pod is bound until 10 s: from 20 s on it has 100 or 30 s to do."""
+
+    class Half:
+        """Binds one pod of two, takes it back 10 s later, and binds both after as long."""
+
+        def __init__(self, *_: object) -> None:
+            self._job: Job | None = None
+
+        def submit(self, job: Job, pods: range, now: int) -> None:
+            self._job = job
+
+        def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+            """Nothing to do."""
+
+        def cycle(self, now: int) -> Iterator[Decision]:
+            job, self._job = self._job, None
+            if job is not None and now == 0:
+                yield Bind(job, range(1), "n1")
+                yield Wake(10 * SECOND)
+                self._first = job
+            elif now == 10 * SECOND:
+                yield Preempt(self._first, None, "half")
+                yield Wake(20 * SECOND)
+            elif now == 20 * SECOND:
+                yield Bind(self._first, range(2), "n1")
+
+    jobs = Script().job("gang", cpu=1, pods=2, seconds=100, done=70)
+    happened = replayed(Half, jobs, nodes(n1={"cpu": 2}), losses=parse_losses(losses))
+    assert sum(each.lost_before * each.pods for each in happened.stints) == lost * 2 * SECOND
+    assert happened.jobs["gang"].finish == finish * SECOND
 
 
 @pytest.mark.parametrize("losses", ["restart", "resume"])

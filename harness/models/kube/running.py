@@ -46,7 +46,7 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
     found: list[Arrival] = []
     for number, pod in enumerate(several, first):
         manifest = manifests[pod.name, pod.namespace]
-        if pod.key not in stays:
+        if pod.node and pod.key not in stays:
             manifest = unbound(manifest)
         found.append((_job(cluster, pod, manifest, number, at), ENDLESS, None))
     return found

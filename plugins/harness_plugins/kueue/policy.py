@@ -321,6 +321,8 @@ class KueuePolicy:
                 self._waits_out(workload, start, now)
                 if reason:
                     yield Preempt(workload.job, None, reason)
+        if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
+            yield from self._binder.run()
 
     def _time_of(self, now: int) -> Callable[[int], int]:
         """A time of a manifest on the replay's clock, which begins now."""
@@ -364,7 +366,8 @@ class KueuePolicy:
         """Pods are ready."""
         self._advance(now)
         assert self.pods_ready is not None
-        self.pods_ready.started(self._workloads[job.index], pods)
+        if job.index in self._workloads:  # else it is a Pod that belongs to no Workload
+            self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Pods of a job that was ready are lost, or back; in a replay, nobody's are lost."""
