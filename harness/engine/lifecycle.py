@@ -269,8 +269,8 @@ class Lifecycle:
 
     # --- eviction and return ------------------------------------------------------------------------------
 
-    def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any]) -> None:
-        """Evict one pod; the other pods of its gang stay bound and idle."""
+    def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any], grace: int) -> None:
+        """Evict one pod, which is gone when its grace is over; others of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
         self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
@@ -290,9 +290,9 @@ class Lifecycle:
                 **note,
             )
         )
-        self._depart(life, pod, life.current_name(pod))
+        self._depart(life, pod, life.current_name(pod), grace)
 
-    def evict_whole(self, life: Life, action: int, note: Mapping[str, Any]) -> None:
+    def evict_whole(self, life: Life, action: int, note: Mapping[str, Any], grace: int) -> None:
         """Evict a job that was admitted as a whole; pods that hold nothing yet stop waiting."""
         now, job, holds = self.now, life.job, life.holding
         if life.done and life.unit is None and not life.units:
@@ -309,12 +309,11 @@ class Lifecycle:
         self._recorder.record(Fact(now, self.cycles, action, job, pods, amounts=life.amounts, **note))
         if holds and not self.on_nodes:
             self.books.terminate(life.asked)
-        self._depart(life, NEVER, job.id)
+        self._depart(life, NEVER, job.id, grace)
         self._starts.deliver(now)
 
-    def _depart(self, life: Life, pod: int, name: str) -> None:
+    def _depart(self, life: Life, pod: int, name: str, grace: int) -> None:
         """Let what was evicted be gone when its grace period is over, or at once where it holds nothing."""
-        grace = life.job.grace_period
         if grace == 0 or not (life.terminating or life.holds):
             self._leave((life, pod))
             return

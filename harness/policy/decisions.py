@@ -64,6 +64,8 @@ class Bind:
 class Preempt:
     """Take the resources away from running pods; after their grace period they are gone and wait again.
 
+    What was told to go before the replay began is told so again, with what is left of its grace period.
+
     Attributes:
         job: the victim.
         by: the preemptor; None when no job takes its place (a drained queue): recorded as an eviction.
@@ -71,6 +73,8 @@ class Preempt:
         pods: which of its pods; None means all that hold resources and are not terminating yet.
         detail: the figures that justify it.
         unnamed: whether some job does take its place though nobody knows which: recorded as a preemption.
+        grace: how long it keeps what it holds, microseconds, recorded as `grace_us` of `detail`; None for the
+            job's own grace period.
     """
 
     job: Job
@@ -79,6 +83,7 @@ class Preempt:
     pods: range | None = None
     detail: Mapping[str, Any] = _NOTHING
     unnamed: bool = False
+    grace: int | None = None
 
 
 @final

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policies import Eager, Greedy, scripted
 
-from harness import Job, PodSet, View
+from harness import Admit, Bind, Cluster, Decision, Job, PodSet, Preempt, View
 from harness.engine import parse_losses
 from harness.errors import DecisionError
 from harness.testing import Decisions, Script, nodes, pool, replayed
@@ -106,6 +106,26 @@ def test_evicted_before_it_started_it_leaves_at_once() -> None:
     (back,) = [row for row in happened.of("requeue") if row.job == "first"]
     assert back.pods == 0, "its pod has been waiting all the time"
     assert [stint.state for stint in happened.stints if stint.job == "first"] == ["progress"]
+
+
+@pytest.mark.parametrize("cluster", [POOL, nodes(n={"cpu": 6})])
+def test_a_decision_may_leave_another_grace_period_than_the_job_s_own(cluster: Cluster) -> None:
+    """It was told to go 23 s before, so that 7 s of 30 are left; the next time it has 30 s again."""
+
+    class Told(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            for job in self.waiting:
+                if cluster.nodes:
+                    yield Bind(job, range(1), "n")
+                else:
+                    yield Admit(job)
+            told, self.waiting = self.waiting[:], []
+            for job in told:
+                yield Preempt(job, None, "told", grace=None if now else 7 * SECOND)
+
+    happened = replayed(Told, Script().job("job", cpu=4, seconds=100, grace=30), cluster, until=50)
+    assert lines(happened, "gone") == ["7 gone job", "37 gone job"]
+    assert [row.detail for row in happened.of("evict")][:2] == [{"grace_us": 7 * SECOND}, None]
 
 
 def test_without_a_grace_period_nobody_waits() -> None:

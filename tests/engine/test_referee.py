@@ -102,6 +102,16 @@ def told(decide: Any) -> type[Greedy]:
             lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "", range(1))],
             "only be preempted as a whole",
         ),
+        (
+            POOL,
+            lambda j: [Admit(j["small"]), Preempt(j["small"], None, "", grace=-1)],
+            "it is to be gone 1 us before it is told to go",
+        ),
+        (
+            NODES,
+            lambda j: [Bind(j["small"], range(1), "n1"), Preempt(j["small"], None, "", grace=0.5)],  # type: ignore[arg-type]
+            "its grace period is 0.5, which is no whole number",
+        ),
         (POOL, lambda j: [Admit(j["small"]), Refuse(j["small"], "no")], "none of its pods waits"),
         (POOL, lambda j: [Wake(0)], "which is not later"),
         (POOL, lambda j: [Wake(1.5)], "woken at 1.5 us, which is no whole number"),  # type: ignore[arg-type]
