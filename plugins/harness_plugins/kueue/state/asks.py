@@ -130,7 +130,11 @@ class _Described:
         containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
         said = [(requests, limits) for kind in containers for requests, limits, _ in kind if requests]
         self.over_limit = any(_exceed(*each) for each in said or [(pod_set.requests, pod_set.limits)])
-        shape: dict[str, Any] = {name: spec.raw(name) for name in _SHAPE if name in spec}
+        shape: dict[str, Any] = {
+            name: spec.raw(name)
+            for name in _SHAPE
+            if name in spec and (name == "affinity" or spec.raw(name) not in ([], {}))  # which nobody stores
+        }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]
         self.shape = json.dumps(shape, sort_keys=True) if shape else ""
