@@ -149,7 +149,7 @@ class _Owners:
     """The Workloads of a dump by what they were made for.
 
     Of several that were made for one object, the one counts that holds quota, of these the youngest; those
-    that are over or deactivated have no pods. One that says no owner is known by its name.
+    that are over have no pods. One that says no owner is known by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
@@ -159,7 +159,7 @@ class _Owners:
         self._by_name: dict[_Key, Workload] = {}
         self._of_nobody: dict[_Key, Workload] = {}
         self._made: dict[_Key, Workload] = {}
-        working = [each for each in workloads if each.active and not each.finished]
+        working = [each for each in workloads if each.takes_part]
         self.working = sorted(working, key=lambda each: (each.holds_quota, each.created or 0))
         for each in self.working:
             metadata = _metadata(objects.workloads.get((each.namespace, each.name), {}))

@@ -87,6 +87,7 @@ def read_pod(fields: Fields) -> Pod:
         pod_set="head" if said.get("ray.io/node-type") == "head" else _first(said, _POD_SET_LABELS),
         index=int(index) if (index := _first(said, _INDEX_LABELS)).isdecimal() else None,
         lasting=_is_lasting(metadata.raw("ownerReferences")),
+        gone_at=read_time(metadata, "deletionTimestamp"),
     )
 
 

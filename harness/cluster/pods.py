@@ -188,6 +188,7 @@ class Pod:
         grace_period: microseconds; None when it is not given.
         start: when it started, microseconds since 1970; None when it is not known.
         terminating: whether it has a deletion timestamp.
+        gone_at: that timestamp, when it is gone at the latest, microseconds since 1970; None for none.
         preempted: whether it carries kube-scheduler's condition that it was preempted.
         ended: whether its phase is Succeeded or Failed.
         scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
@@ -220,6 +221,7 @@ class Pod:
     pod_set: str = field(default="", metadata=NEWER)
     index: int | None = field(default=None, metadata=NEWER)
     lasting: bool = field(default=False, metadata=NEWER)
+    gone_at: int | None = field(default=None, metadata=NEWER)
 
     @property
     def key(self) -> str:

@@ -44,11 +44,26 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     """
     if isinstance(each, Pod):
         return Standing({0: each}, (), 1, each.start if each.node else None)
-    pods = [pod for pod in cluster.pods_of.get(each.key, ()) if not pod.terminating]
+    evicted = each.holds_quota and each.is_true("Evicted")
+    pods = [
+        pod
+        for pod in cluster.pods_of.get(each.key, ())
+        if not pod.terminating or (evicted and leaving(cluster, pod))
+    ]
     rooms = list(_rooms(each))
     numbered, more = _numbered(pods, rooms)
     wanted = sum(len(room.numbers) for room in rooms)
     return Standing(numbered, more, wanted, _since(each, numbered, wanted))
+
+
+def leaving(cluster: Cluster, pod: Pod) -> int:
+    """How long a pod that is terminating keeps what it holds, microseconds; 0 for gone, and for any other.
+
+    It is gone at its deletion timestamp: that is when it was deleted, and its grace period.
+    """
+    if not (pod.terminating and pod.node) or pod.gone_at is None or cluster.as_of is None:
+        return 0
+    return max(0, pod.gone_at - cluster.as_of)
 
 
 def latest_of(cluster: Cluster) -> int | None:
@@ -66,7 +81,11 @@ def staying(cluster: Cluster) -> frozenset[str]:
     Their nodes are there and have room for them, where those that started first come first. A Pod of a
     Workload takes what it requests, or what the Workload says if that is more.
     """
-    bound = [pod for pod in cluster.pods if pod.node in cluster.nodes and not pod.terminating]
+    bound = [
+        pod
+        for pod in cluster.pods
+        if pod.node in cluster.nodes and (not pod.terminating or leaving(cluster, pod))
+    ]
     bound.sort(key=lambda pod: (pod.start is None, pod.start or 0, pod.key))
     said = _requests_of_workloads(cluster) if any(pod.workload for pod in bound) else {}
     free = {pod.node: dict(cluster.nodes[pod.node].allocatable) for pod in bound}
@@ -96,10 +115,11 @@ def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
 
 
 def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | None:
-    if not workload.holds_quota:
+    ready = workload.conditions.get("PodsReady")
+    if not workload.holds_quota or workload.is_true("Evicted") or (ready is not None and not ready.status):
         return None
-    if workload.is_true("PodsReady") and workload.conditions["PodsReady"].since:
-        return workload.conditions["PodsReady"].since
+    if ready is not None and ready.since:
+        return ready.since
     if pods and sum(bool(pod.node) for pod in pods.values()) < wanted:
         return None
     if workload.began is not None:

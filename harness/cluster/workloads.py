@@ -52,6 +52,19 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
+class RequeueState:
+    """What Kueue keeps of a Workload whose pods were not ready in time.
+
+    Attributes:
+        count: how often that has happened.
+        at: when it is queued again, microseconds since 1970; None where nobody says it.
+    """
+
+    count: int
+    at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A Kueue Workload.
 
@@ -64,6 +77,7 @@ class Workload:
         grace_period: the longest of its pods' times to end, microseconds; None where none says it.
         time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
         gated_by: the text of its admission-gated-by annotation, "" if there is none.
+        requeue: what is kept of it since its pods were not ready in time; None for nothing.
         began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
             dump does not have that.
     """
@@ -84,6 +98,7 @@ class Workload:
     grace_period: int | None = field(default=None, metadata=NEWER)
     time_left: int | None = field(default=None, metadata=NEWER)
     gated_by: str = field(default="", metadata=NEWER)
+    requeue: RequeueState | None = field(default=None, metadata=NEWER)
     began: int | None = field(default=None, metadata=NEWER)
 
     @property
@@ -93,15 +108,18 @@ class Workload:
 
     @property
     def holds_quota(self) -> bool:
-        """Whether it holds the quota of its admission."""
-        return (
-            self.admission is not None and self.active and self.is_true("QuotaReserved") and not self.finished
-        )
+        """Whether it holds the quota of its admission; deactivated, it does until its pods are gone."""
+        return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property
     def finished(self) -> bool:
         """Whether it has ended."""
         return self.is_true("Finished")
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is not over: it has not ended, and if it was deactivated it still holds quota."""
+        return self.holds_quota or (self.active and not self.finished)
 
     def is_true(self, condition: str) -> bool:
         """Whether it has a condition with status True."""
@@ -145,7 +163,12 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         grace_period=_grace_period(spec),
         time_left=_time_left(spec, status),
         gated_by=_gated_by(more.raw("annotations")),
+        requeue=_requeue_state(status.child("requeueState")) if "requeueState" in status else None,
     )
+
+
+def _requeue_state(fields: Fields) -> RequeueState:
+    return RequeueState(fields.integer("count", least=0), read_time(fields, "requeueAt"))
 
 
 def _grace_period(spec: Fields) -> int | None:

@@ -48,7 +48,7 @@ from harness.cluster.pods import Pod, PodSpec
 from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.scheduling_groups import GroupReference, SchedulingGroup
 from harness.cluster.selectors import Requirement, Taint, Toleration
-from harness.cluster.standing import standing_of
+from harness.cluster.standing import Standing, leaving, standing_of
 from harness.cluster.topology import Topology, TopologyRequest
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.workloads import PRIORITY_BOOST, Workload
@@ -93,6 +93,7 @@ __all__ = [
     "ResourceQuota",
     "SchedulerConfiguration",
     "SchedulingGroup",
+    "Standing",
     "Taint",
     "Toleration",
     "Topology",
@@ -103,6 +104,7 @@ __all__ = [
     "group_name",
     "is_koordinators",
     "leaves_of",
+    "leaving",
     "membership_of",
     "saturating_amounts",
     "semantics_of",

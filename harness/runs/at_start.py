@@ -94,17 +94,21 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
         came = objects.came(each)
         if each.key in jobs or (isinstance(each, Pod) and each.workload in jobs):
             return _KNOWN
-        if isinstance(each, Pod) and each.terminating:
-            return _GOING
         if not dated or came is None or came <= first:
             return _BEFORE
         return _LATER if came <= last else _AFTER
 
     places = {id(each): place(each) for each in objects.several}
-    apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN, _GOING}
+    apart = world == DUMP and set(places.values()) <= {_AFTER, _KNOWN}
     if apart:  # of another time than the trace: then it is a state to begin with, whatever its dates
         places = {key: _BEFORE if where == _AFTER else where for key, where in places.items()}
     as_of = None if apart or not dated else first
+    moment = objects.latest if as_of is None else as_of
+    for pod in cluster.pods:
+        stays = moment is not None and pod.gone_at is not None and pod.gone_at > moment
+        there = world == DUMP and places[id(pod)] == _BEFORE and pod.node
+        if pod.terminating and places[id(pod)] != _KNOWN and not (there and stays):
+            places[id(pod)] = _GOING
     start = [each for each in objects.several if places[id(each)] == _BEFORE and world == DUMP]
     later = [each for each in objects.several if places[id(each)] == _LATER]
     return AtStart(
@@ -140,7 +144,7 @@ class _Objects:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        working = [each for each in cluster.workloads if each.active and not each.finished]
+        working = [each for each in cluster.workloads if each.takes_part]
         self.several: list[Workload | Pod] = [*working, *cluster.pods]
         self._manifests = {
             _name_of(item): number
@@ -170,6 +174,10 @@ class _Objects:
             number = self._manifests[pod.key]
             if not pod.node:
                 manifests[number] = unbound(manifests[number])
+            elif not pod.terminating and "deletionTimestamp" in manifests[number]["metadata"]:
+                metadata = {**manifests[number]["metadata"]}
+                del metadata["deletionTimestamp"]
+                manifests[number] = {**manifests[number], "metadata": metadata}
         workloads = tuple(each for each in work if isinstance(each, Workload))
         return replace(self._cluster, workloads=workloads, pods=tuple(pods), manifests=tuple(manifests))
 
@@ -179,21 +187,29 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
     if time is None:
         return each
     if isinstance(each, Pod):
-        return _waiting(each) if each.start is not None and each.start > time else each
+        if each.start is not None and each.start > time:
+            return _waiting(each)
+        told = each.gone_at is not None and each.gone_at - (each.grace_period or 0) > time
+        return replace(each, terminating=False, preempted=False, gone_at=None) if told else each
     conditions = {name: found for name, found in each.conditions.items() if found.since <= time}
     if len(conditions) == len(each.conditions) and (each.began is None or each.began <= time):
         return each
     held = "QuotaReserved" in conditions
-    began = each.began if each.began is not None and each.began <= time else None
-    admission = each.admission if held else None
-    return replace(each, conditions=frozen(conditions), admission=admission, began=began)
+    late = "Evicted" in conditions or "Evicted" not in each.conditions
+    return replace(
+        each,
+        conditions=frozen(conditions),
+        admission=each.admission if held else None,
+        requeue=each.requeue if late else None,
+        began=each.began if each.began is not None and each.began <= time else None,
+    )
 
 
 def _waiting(each: Workload | Pod) -> Workload | Pod:
     """An object as it was when it was created."""
     if isinstance(each, Pod):
-        return replace(each, node="", nominated_node="", start=None)
-    return replace(each, admission=None, conditions=frozen(), reclaimable=frozen(), began=None)
+        return replace(each, node="", nominated_node="", start=None, terminating=False, gone_at=None)
+    return replace(each, admission=None, conditions=frozen(), reclaimable=frozen(), requeue=None, began=None)
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ def _nobody_takes(several: Sequence[Cluster], taken: Collection[str], name: str)
     waits = sum(left(pod) and not pod.node for each in several for pod in each.pods)
     if waits:
         yield f"{waits:,} pods of the manifests wait for a node; {name} does not take them over"
-    expected = (each for one in several for each in one.workloads if each.active and not each.finished)
+    expected = (each for one in several for each in one.workloads if each.takes_part)
     workloads = sum(each.key not in taken for each in expected)
     if workloads:
         yield (

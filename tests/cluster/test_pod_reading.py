@@ -178,6 +178,7 @@ def test_the_status_says_since_when_and_whether_it_was_preempted() -> None:
         status={"startTime": "1970-01-01T00:00:02Z", "nominatedNodeName": "n1", "conditions": conditions}
     )
     assert (found.start, found.nominated_node, found.preempted) == (2_000_000, "n1", True)
+    assert found.gone_at is None
     conditions[0]["reason"] = "EvictionByEvictionAPI"
     assert not pod(status={"conditions": conditions}).preempted
 

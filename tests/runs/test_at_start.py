@@ -237,6 +237,19 @@ def test_a_plugin_that_does_not_take_them_over_is_told_of(replay: Callable[..., 
     )
 
 
+@pytest.mark.parametrize(("grace", "starts"), [(0.5, None), (3, 2)])
+def test_a_pod_that_is_terminating_holds_its_node_until_it_is_gone(
+    grace: float, starts: float | None, replay: Callable[..., Run]
+) -> None:
+    """Gone at 2 h: told to go before the first submission it is over then; told later it runs on."""
+    going = pod("going", -3, -2, cpu=8)
+    going["metadata"]["deletionTimestamp"] = at(2)
+    going["spec"]["terminationGracePeriodSeconds"] = int(grace * 3600)
+    run = replay(cluster(going, nodes=True), 0, plugin="default-preemption", at_start="dump")
+    assert left_out(run) == []
+    assert began(run) == {"default/going": (0, 0), "j0": (0, starts)}
+
+
 class Idle:
     """Takes over nothing, and does nothing."""
 

@@ -92,7 +92,7 @@ WORKLOAD = Coverage(
     harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
     assumed("the checks of one that holds quota are treated as ready", "status.admissionChecks"),
-    assumed("no backoff is waited for", "status.requeueState"),
+    modelled("status.requeueState.count", "status.requeueState.requeueAt"),
     assumed("no pod is moved to another node", "status.unhealthyNodes"),
     assumed("jobs run in this cluster", "status.clusterName", "status.nominatedClusterNames"),
     harmless(

@@ -24,6 +24,8 @@ class Kind(NamedTuple):
         template: what the scheduler looks at.
         node: the node on which they run already, or "".
         start: since when, microseconds since 1970; None where that is not known.
+        nominated: the node on which a preemption has made room for them, as their manifest says, or "".
+        going: whether they are terminating there, and whether the scheduler preempted them.
         never: why they fit no node even when all are empty, or wait for a group that is not there; None when
             they may be placed, or run already.
         group: the pod group of kube-scheduler's own that they name; None where they name none.
@@ -33,6 +35,8 @@ class Kind(NamedTuple):
     template: Template
     node: str
     start: int | None
+    nominated: str
+    going: tuple[bool, bool]
     never: Never | None
     group: GroupReference | None
     ours: bool
@@ -95,10 +99,14 @@ class Kinds:
             template, group = self._read(job, pod_set)
             found = manifest_of(pod_set)
             node, start = (found.node, found.start) if found is not None else ("", None)
+            nominated = found.nominated_node if found is not None else ""
+            going = (found.terminating, found.preempted) if found is not None else (False, False)
             why = "" if node else self.fits_none(template.shape)
             never = Never("nodes", why) if why else None if node else self._lacks(group, job.namespace)
             ours = found is None or self._cluster.schedules(found)
-            kind = self._kinds[pod_set, job.namespace] = Kind(template, node, start, never, group, ours)
+            kind = self._kinds[pod_set, job.namespace] = Kind(
+                template, node, start, nominated, going, never, group, ours
+            )
         return kind
 
     def of_job(self, job: Job) -> JobKinds:

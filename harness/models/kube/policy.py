@@ -178,9 +178,12 @@ class PodPolicy:
         if self._preempts and not successor:
             self._evictions.left.progressed += 1
         if kind.node and not successor:
+            info.terminating, info.preempted = kind.going
             self.scheduler.add_running(info, kind.node, kind.start)
-        else:
-            self.scheduler.add(info)
+            return
+        if kind.nominated in self.scheduler.cache.by_name and not successor:
+            self.scheduler.cache.nominate(info, kind.nominated)  # as its status says, also after a restart
+        self.scheduler.add(info)
 
 
 def require_nodes(cluster: Cluster) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from harness.cluster.model import Cluster
 from harness.cluster.pod_reading import unbound
 from harness.cluster.pods import Pod
+from harness.cluster.standing import leaving
 from harness.policy import ENDLESS, Arrival, Job, PodSet
 from harness.units import SECOND
 
@@ -22,7 +23,7 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     Then one for each pod that waits for a node, in the order of the manifests, but for those that another
     scheduler is to place (`schedulerName`), and for each that its node has no room for: no kubelet would run
     it. They run until they are preempted, for nobody knows how long; then they come back as any other job. A
-    pod that is terminating already is taken to be gone.
+    pod that is terminating runs until it is gone, for as long as `standing.leaving` says.
 
     Args:
         cluster: its pods, nodes and priority classes.
@@ -40,7 +41,8 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
     several = [
         pod
         for pod in pods
-        if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod))) and not pod.terminating
+        if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod)))
+        and (not pod.terminating or leaving(cluster, pod))
     ]
     several.sort(key=lambda pod: (pod.key not in stays, pod.start is None, pod.start or 0))
     found: list[Arrival] = []
@@ -48,7 +50,8 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
         manifest = manifests[pod.name, pod.namespace]
         if pod.node and pod.key not in stays:
             manifest = unbound(manifest)
-        found.append((_job(cluster, pod, manifest, number, at), ENDLESS, None))
+        job = _job(cluster, pod, manifest, number, at)
+        found.append((job, leaving(cluster, pod), None, None, 0) if pod.terminating else (job, ENDLESS, None))
     return found
 
 

@@ -254,7 +254,7 @@ class Scheduler:
 
     def _bound(self, pod: PodInfo, node: NodeInfo) -> Bind:
         """A pod that holds its place is bound, and runs."""
-        if pod.template.budgets:
+        if pod.template.budgets and not pod.terminating:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
         assert job is not None, "a pod of a replay belongs to a job"

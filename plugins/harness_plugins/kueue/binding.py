@@ -95,6 +95,7 @@ class Binder:
         info = PodInfo(job.id, kind.template, job.priority, preempts=job.preempts, job=job)
         self._pods[job.index] = {0: info}
         if kind.node:
+            info.terminating, info.preempted = kind.going
             self._scheduler.add_running(info, kind.node, kind.start)
         else:
             self._scheduler.add(info)

@@ -99,7 +99,7 @@ class Executions:
             self._binder.start(job, start.flavors, start.counts, workload.placed, now, start.pods)
         if self._pods_ready is not None:
             pods = sum(start.counts.get(each.name, each.count) for each in job.pod_sets)
-            since = now if admitted is None or not start.dumped else admitted
+            since = now if admitted is None or not start.expected else admitted
             self._pods_ready.reserved(workload, pods, since)
             if start.ready:
                 self._pods_ready.started(workload, range(job.pods))

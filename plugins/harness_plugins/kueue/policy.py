@@ -107,10 +107,14 @@ class KueuePolicy:
             workload = self._workloads[job.index] = self.scheduler.take_over(start, job, self._beginning)
             if start.manifest.time_left is not None:
                 self._limits.limit(workload, start.manifest.time_left)
-            if not workload.has_quota:
-                self._queue_up(workload)
-            else:
+            if self.pods_ready is not None and start.manifest.requeue is not None:
+                self.pods_ready.timed_out_before(workload, start.manifest.requeue.count)
+            if not start.manifest.active:
+                self._limits.deactivated(workload, self._to_leave(workload, start))
+            if workload.has_quota:
                 self._present.append((workload, start))
+            elif not self._stays_away(workload, start, now):
+                self._queue_up(workload)
             return
         verdict = self._impossible.judge(job) if self._impossible is not None else None
         if verdict is not None:
@@ -310,12 +314,13 @@ class KueuePolicy:
                 yield Admit(workload.job, start.flavors, start.counts)
             if self._binder is not None:
                 yield from self._binder.bind_running()
-            for workload, _, reason in part:
+            for workload, start, reason in part:
                 if reason:
                     if not workload.evicted:
                         self.scheduler.evict(Target(workload, reason), now)
                     self._executions.told_to_go(workload, now)
-                    yield Preempt(workload.job, None, reason)
+                    self._stays_away(workload, start, now)
+                    yield Preempt(workload.job, None, reason, grace=start.leaves)
         if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
             yield from self._binder.run()
 
@@ -323,6 +328,8 @@ class KueuePolicy:
         """Why a workload may not keep the quota that it held before; "" if it may."""
         if workload.evicted:
             return start.manifest.conditions["Evicted"].reason or "Evicted"
+        if not start.manifest.active:
+            return "Deactivated"
         if workload.cluster_queue.spec.stop_policy == "HoldAndDrain":
             return "ClusterQueueStopped"
         if self._stopped.get((workload.job.namespace, workload.job.queue)) == "HoldAndDrain":
@@ -345,6 +352,13 @@ class KueuePolicy:
             yield Preempt(workload.job, preemptor.job, reason, detail=detail)
 
     # --- waitForPodsReady ---------------------------------------------------------------------------------
+
+    def _stays_away(self, workload: Workload, start: Start, now: int) -> bool:
+        """Whether one that timed out before the replay began is in its backoff."""
+        requeue = start.manifest.requeue
+        if self.pods_ready is None or requeue is None or requeue.at is None:
+            return False
+        return self.pods_ready.stay_away(workload, self._beginning.time_of(requeue.at, now), now)
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
         """Pods are ready."""

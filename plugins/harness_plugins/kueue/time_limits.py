@@ -46,7 +46,8 @@ class TimeLimits:
         self._enqueue = enqueue
         self._forget = forget
         self._given_up: list[Workload] = []
-        self._expired: list[Workload] = []
+        self._expired: list[tuple[Workload, str]] = []
+        self._deactivated: dict[Workload, str] = {}
         self.active = pods_ready is not None
 
     def limit(self, workload: Workload, left: int) -> None:
@@ -54,19 +55,27 @@ class TimeLimits:
         self.active = True
         self._times.limit(workload, left)
 
+    def deactivated(self, workload: Workload, why: str) -> None:
+        """A workload was deactivated before the replay began, and is given up once it is gone."""
+        self.active = True
+        self._deactivated[workload] = f"{why}: it was deactivated before"
+
     def keeps_out(self, workload: Workload) -> bool:
         """Whether an evicted workload that is gone does not wait again: for a while, or for ever.
 
         While it is in a backoff nobody looks at its execution time (upstream's Reconcile): where that is
         over, it is given up when it is admitted again.
         """
+        if workload in self._deactivated:
+            self._expired.append((workload, self._deactivated.pop(workload)))
+            return True
         if self._pods_ready is not None:
             if self._pods_ready.gives_up(workload):
                 self._given_up.append(workload)
             if self._pods_ready.stays_away(workload):
                 return True
         if self._times.is_over(workload):
-            self._expired.append(workload)
+            self._expired.append((workload, f"{EXCEEDED}: it was admitted for as long as it may be"))
             return True
         return False
 
@@ -96,11 +105,11 @@ class TimeLimits:
             self._executions.timed_out(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
             yield Preempt(workload.job, None, EXCEEDED)
-        for workload in self._expired:
+        for workload, why in self._expired:
             if self._pods_ready is not None:
                 self._pods_ready.forget(workload)
             self._forget(workload)
-            yield Reject(workload.job, f"{EXCEEDED}: it was admitted for as long as it may be")
+            yield Reject(workload.job, why)
         self._expired.clear()
 
     def _end_terms(self, pods_ready: PodsReady, now: int) -> Iterator[Preempt]:

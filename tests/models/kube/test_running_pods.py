@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from harness.cluster.load import cluster_from
 from harness.errors import ClusterError
 from harness.models.kube.running import running_jobs
 from harness.policy import ENDLESS
+from harness.units import SECOND
 
 
 def running(name: str, cpu: int, start: str = "2026-01-01T00:00:00Z", **spec: Any) -> dict[str, Any]:
@@ -140,3 +143,24 @@ def test_a_pod_on_a_node_without_a_manifest_is_warned_of() -> None:
     cluster = cluster_from([node("n2"), running("a", 1)], "test")
     assert running_jobs(cluster) == []
     assert cluster.warnings == ("Pod default/a: runs on node n1, which no manifest describes",)
+
+
+@pytest.mark.parametrize("nominated", ["", "n1", "n2"])
+def test_a_pod_that_is_terminating_is_gone_in_time_and_room_is_kept_for_who_is_nominated(
+    nominated: str,
+) -> None:
+    """Who preempted it waits for it, and nobody less important takes the room; others are nominated anew."""
+    ends = running("ends", 6)
+    ends["metadata"] |= {"deletionTimestamp": "2026-01-01T01:00:20Z"}
+    preempted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    ends["status"] |= {"conditions": [preempted]}
+    waits = manifest("waits", {"cpu": 8}, priority=5)
+    waits["status"] = {"phase": "Pending", "nominatedNodeName": nominated}
+    objects = [node("n1"), ends, running("stays", 1, priority=9), waits]
+    as_of = int(datetime(2026, 1, 1, 1, tzinfo=UTC).timestamp()) * SECOND
+    dump = replace(cluster_from(objects, "test"), as_of=as_of)
+    world = World(objects, *running_jobs(dump), job("small", {"cpu": 3}, at=1), until=60)
+    there = ["0 bind default/ends on n1", "0 bind default/stays on n1"]
+    kept = ["20 finish default/ends", "20 bind default/waits on n1"]
+    anew = [] if nominated == "n1" else ["0 nominate default/waits on n1"]
+    assert world.lines == [*there, *anew, *kept]

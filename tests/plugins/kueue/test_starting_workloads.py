@@ -251,7 +251,7 @@ def test_what_has_ended_or_was_deactivated_is_left_out() -> None:
     """So is what waits in a queue that does not exist."""
     done = workload("done", 4, hour=1, since=2)
     done["status"]["conditions"].append(_condition("Finished", "Succeeded", 3))
-    off = workload("off", 4, hour=1, since=2, active=False)
+    off = workload("off", 4, hour=1, active=False)
     where = cluster(queue("q", cpu=4), done, off, workload("lost", 1, hour=1, queue="nowhere"))
     assert Happened(where, Jobs().add("mine", "q", 4)).admitted == ["mine"]
 

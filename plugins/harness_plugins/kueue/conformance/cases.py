@@ -93,6 +93,8 @@ class Question:
         found = workload_from(manifest, self._known)
         if found.time_left is not None:
             manifest.fault("spec.maximumExecutionTimeSeconds", "cannot be taken: the workload would run on")
+        if found.requeue is not None:
+            manifest.fault("status.requeueState", "cannot be taken: the workload would not wait for it")
         return found
 
     def number(self, fields: Fields, name: str) -> float | None:

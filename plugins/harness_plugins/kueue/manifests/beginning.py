@@ -15,11 +15,12 @@ from typing import NamedTuple, final
 
 from harness import Cluster, Job, PodSet
 from harness.errors import ClusterError, Fault
-from harness.models.cluster import Pod, Workload, frozen, standing_of
+from harness.models.cluster import Pod, Standing, Workload, frozen, leaving, standing_of
 from harness.models.kube.running import pod_jobs
 from harness.policy import ENDLESS, Arrival
 from harness.units import SECOND, format_amount
 from harness_plugins.kueue.manifests.imported import pod_sets_left
+from harness_plugins.kueue.rules.wait_for_pods_ready import FOR_RECOVERY
 
 _GRACE_PERIOD = 30 * SECOND
 
@@ -34,9 +35,12 @@ class Start(NamedTuple):
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
         flavors: pod set -> resource -> flavor of its admission.
         pods: its Pods that stay on their nodes, by their numbers in the job.
-        ready: whether all of its pods are taken to be ready: the condition says so, or all are on their
-            nodes, or there are none.
-        dumped: whether the manifests have any Pod of it.
+        ready: whether all of its pods are taken to be ready: the condition says so, or does not say it and
+            all are on their nodes, or there are no nodes. Those that were ready and lost may be so again.
+        expected: whether its pods have had time to be ready since its admission: the condition says that they
+            are not, or the manifests have Pods of it.
+        leaves: how long it keeps what it holds, where it was told to go before, microseconds; None for its
+            whole grace period.
     """
 
     manifest: Workload
@@ -46,7 +50,8 @@ class Start(NamedTuple):
     flavors: Mapping[str, Mapping[str, str]]
     pods: Mapping[int, Pod]
     ready: bool
-    dumped: bool
+    expected: bool
+    leaves: int | None
 
     @property
     def evicted(self) -> bool:
@@ -159,8 +164,6 @@ def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
 
 
 def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
-    if manifest.finished or not manifest.active:
-        return
     admitted: dict[str, int] = {}
     flavors: dict[str, Mapping[str, str]] = {}
     queue = cluster.cluster_queue_of(manifest.namespace, manifest.queue)
@@ -169,6 +172,8 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
         queue = cluster.cluster_queues.get(manifest.admission.cluster_queue)
         if loses_reservation(cluster, manifest):
             manifest = replace(manifest, admission=None)
+    if not manifest.takes_part:
+        return
     if manifest.admission is not None and manifest.holds_quota:
         admitted = {each.name: each.count for each in manifest.admission.assignments if each.count >= 0}
         flavors = {each.name: each.flavors for each in manifest.admission.assignments}
@@ -187,7 +192,10 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
     pods: dict[int, Pod] = {}
     if manifest.holds_quota:
         pods = {number: pod for number, pod in standing.pods.items() if pod.key in cluster.staying}
-    ready = manifest.is_true("PodsReady") or not cluster.nodes or len(pods) == standing.wanted
+    condition = manifest.conditions.get("PodsReady")
+    ready = not cluster.nodes or len(pods) == standing.wanted
+    if condition is not None:
+        ready = condition.status or condition.reason == FOR_RECOVERY
     yield Start(
         manifest,
         queue.name,
@@ -196,8 +204,26 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
         frozen(flavors),
         MappingProxyType(pods),
         ready,
-        bool(standing.pods),
+        condition is not None or bool(standing.pods),
+        _leaves(cluster, manifest, standing),
     )
+
+
+def _leaves(cluster: Cluster, manifest: Workload, standing: Standing) -> int | None:
+    """How long a Workload that was told to go keeps what it holds; see `Start`.
+
+    Its pods say it, which are gone at their deletion timestamps. Where none of them is left it keeps nothing,
+    and where the dump has no pods at all its grace period counts from its eviction.
+    """
+    if cluster.as_of is None or not (manifest.holds_quota and manifest.is_true("Evicted")):
+        return None
+    pods = [pod for pod in standing.pods.values() if pod.node]
+    if not cluster.pods:
+        grace = _GRACE_PERIOD if manifest.grace_period is None else manifest.grace_period
+        return max(0, manifest.conditions["Evicted"].since + grace - cluster.as_of)
+    if not all(pod.terminating for pod in pods):
+        return None
+    return max((leaving(cluster, pod) for pod in pods), default=0)
 
 
 def _order(start: Start) -> tuple[bool, int, str]:

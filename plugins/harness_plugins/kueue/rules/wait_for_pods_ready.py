@@ -93,6 +93,16 @@ class PodsReady:
         self._unready += 1
         self._set_term(workload, _whole_seconds(admitted) + self._settings.timeout)
 
+    def timed_out_before(self, workload: Workload, count: int) -> None:
+        """A workload has timed out so often before the replay began."""
+        self._counts[workload] = count
+
+    def stay_away(self, workload: Workload, until: int, now: int) -> bool:
+        """One that timed out before the replay began stays away until then; answers whether it does."""
+        if until > now:
+            self._set_term(workload, until)
+        return until > now
+
     def started(self, workload: Workload, pods: range) -> None:
         """These pods are ready for the first time in this admission, or have ended, which counts as much."""
         admission = self._admissions[workload]

@@ -1,0 +1,200 @@
+"""Workloads of a dump in the middle of something: on their way out, in a backoff, or with pods not ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, queue
+
+from harness import Cluster
+from harness.units import SECOND
+
+DUMPED = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WAITING = {"timeout": "60s", "requeuingStrategy": {"backoffBaseSeconds": 40, "backoffLimitCount": 1}}
+
+
+def before(seconds: float) -> str:
+    """A time so many seconds before the dump; after it where they are negative."""
+    return (DUMPED - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def workload(
+    name: str,
+    *,
+    conditions: Mapping[str, tuple[bool, str, float]],
+    holds: bool = True,
+    active: bool = True,
+    **status: Any,
+) -> Manifest:
+    """A Workload of 4 cores that ends within 30 s once it is told to go.
+
+    Args:
+        name: its name.
+        conditions: status, reason, and how many seconds before the dump.
+        holds: whether it has an admission.
+        active: False where it was deactivated.
+        status: more of its status.
+    """
+    container = {"name": "c", "resources": {"requests": {"cpu": 4}}}
+    template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 30}}
+    usage = {"name": "main", "count": 1, "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": 4}}
+    admission = {"admission": {"clusterQueue": "q", "podSetAssignments": [usage]}} if holds else {}
+    told = [
+        {"type": kind, "status": str(is_so), "reason": reason, "lastTransitionTime": before(seconds)}
+        for kind, (is_so, reason, seconds) in conditions.items()
+    ]
+    metadata = {"name": name, "namespace": "default", "uid": name, "creationTimestamp": before(1000)}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": metadata,
+        "spec": {
+            "queueName": "q",
+            "active": active,
+            "podSets": [{"name": "main", "count": 1, "template": template}],
+        },
+        "status": {**admission, "conditions": told, **status},
+    }
+
+
+def held(seconds: float = 500) -> dict[str, tuple[bool, str, float]]:
+    """The conditions of one that was admitted so many seconds before the dump."""
+    return {name: (True, name, seconds) for name in ("QuotaReserved", "Admitted")}
+
+
+def pod(of: str, **metadata: Any) -> Manifest:
+    """The Pod of a Workload, on a node that the dump does not have."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{of}-0",
+            "namespace": "default",
+            "annotations": {"kueue.x-k8s.io/workload": of},
+            **metadata,
+        },
+        "spec": {
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": 4}}}],
+            "nodeName": "elsewhere",
+        },
+        "status": {"phase": "Running", "startTime": before(500)},
+    }
+
+
+def dump(*manifests: Manifest) -> Cluster:
+    """The cluster at the time of the dump, with a queue of 4 cores."""
+    return replace(cluster(queue("q", cpu=4), *manifests), as_of=int(DUMPED.timestamp()) * SECOND)
+
+
+def outcome(where: Cluster, *actions: str, **options: Any) -> list[str]:
+    """What becomes of it where a job of 4 cores waits from the beginning."""
+    return Happened(where, Jobs().add("next", "q", 4, priority=1, seconds=20), until=200, **options).lines(
+        *actions
+    )
+
+
+GOING = {**held(), "Evicted": (True, "Preempted", 23.0)}
+
+
+@pytest.mark.parametrize(
+    ("pods", "gone"),
+    [
+        ([], 7),
+        ([pod("old", deletionTimestamp=before(-12))], 12),
+        ([pod("old")], 30),
+        ([pod("other")], 0),
+    ],
+)
+def test_who_was_told_to_go_before_keeps_what_it_holds_for_the_rest_of_its_time(
+    pods: list[Manifest], gone: int
+) -> None:
+    """Its Pods say when they are gone; where the dump has no Pods, its eviction does."""
+    where = dump(workload("old", conditions=GOING), *pods)
+    assert outcome(where, "admit")[1] == f"{gone + 1} admit next"
+
+
+def test_who_was_deactivated_holds_its_quota_until_its_pods_are_gone_and_never_comes_back() -> None:
+    """It is told to go where it was not yet; one that holds nothing takes no part."""
+    off = workload("off", conditions=held(), active=False)
+    late = workload("late", conditions={}, holds=False, active=False)
+    assert outcome(dump(off, late), "admit", "evict", "reject") == [
+        "0 admit default/off",
+        "0 evict default/off: Deactivated",
+        "31 reject default/off: Deactivated: it was deactivated before",
+        "31 admit next",
+    ]
+
+
+def test_a_time_out_counts_from_the_admission_before_the_dump() -> None:
+    """Admitted 90 s ago and not ready after 60 s, it goes at once; admitted 45 s ago, it has 15 s left."""
+    for seconds, evicted in ((90.0, ["0 evict default/slow: PodsReadyTimeout"]), (45.0, [])):
+        conditions = {**held(seconds), "PodsReady": (False, "WaitForStart", seconds)}
+        slow = workload("slow", conditions=conditions)
+        where = dump(slow, configuration(waitForPodsReady=WAITING))
+        assert Happened(where, Jobs(), until=5).lines("evict") == evicted
+
+
+@pytest.mark.parametrize("condition", [None, (False, "WaitForRecovery", 5.0), (True, "Started", 90.0)])
+def test_who_was_ready_or_does_not_say_it_does_not_time_out_for_an_admission_long_ago(condition: Any) -> None:
+    """Kueue did not look then, or its pods were lost later and may come back."""
+    said = {} if condition is None else {"PodsReady": condition}
+    where = dump(workload("old", conditions={**held(5000), **said}), configuration(waitForPodsReady=WAITING))
+    assert Happened(where, Jobs(), until=100).lines("evict") == []
+
+
+def test_a_backoff_goes_on_and_how_often_it_was_counts() -> None:
+    """It stays away for 25 s more; its second time-out is one more than the limit."""
+    conditions = {
+        "QuotaReserved": (False, "Pending", 15.0),
+        "Evicted": (True, "PodsReadyTimeout", 15.0),
+        "Requeued": (False, "PodsReadyTimeout", 15.0),
+    }
+    state = {"count": 1, "requeueAt": before(-25)}
+    away = workload("away", conditions=conditions, holds=False, requeueState=state)
+    where = dump(away, configuration(waitForPodsReady=WAITING))
+    assert Happened(where, Jobs(), until=200).lines("admit") == ["25 admit default/away"]
+    going = {**held(75), "PodsReady": (False, "WaitForStart", 75.0)}
+    again = dump(
+        workload("again", conditions=going, requeueState={"count": 1}),
+        configuration(waitForPodsReady=WAITING),
+    )
+    assert Happened(again, Jobs(), until=200).lines("evict") == [
+        "0 evict default/again: DeactivatedDueToRequeuingLimitExceeded"
+    ]
+
+
+def test_who_timed_out_right_before_stays_away_also_when_it_is_gone() -> None:
+    """Its pods are gone after 10 s, and its backoff is over after 33 s."""
+    conditions = {
+        **held(80),
+        "Evicted": (True, "PodsReadyTimeout", 20.0),
+        "PodsReady": (False, "WaitForStart", 80.0),
+    }
+    state = {"count": 1, "requeueAt": before(-33)}
+    where = dump(
+        workload("late", conditions=conditions, requeueState=state),
+        configuration(waitForPodsReady=WAITING),
+    )
+    assert Happened(where, Jobs(), until=100).lines("admit") == [
+        "0 admit default/late",
+        "33 admit default/late",
+    ]
+
+
+def test_an_empty_list_tells_no_workload_from_another() -> None:
+    """The API server does not keep `tolerations: []`, so that both are of one class and refused together."""
+
+    def waits(name: str, **spec: Any) -> Manifest:
+        made = workload(name, conditions={}, holds=False)
+        made["spec"]["podSets"][0]["template"]["spec"] |= spec
+        return made
+
+    refused = []
+    for spec in ({}, {"tolerations": []}, {"tolerations": [{"operator": "Exists"}]}):
+        where = dump(workload("old", conditions=held()), waits("a"), waits("b", **spec))
+        refused.append(len(Happened(where, Jobs(), until=5).decisions.of("refuse")))
+    assert refused == [1, 1, 2]
