@@ -219,12 +219,13 @@ class Referee:
         if type(reason) is not str or not reason.isascii():
             self._check_reason(job, reason)
         action = EVICT if by is None and not preempt.unnamed else PREEMPT
-        note = {"by": by, "reason": reason, "detail": preempt.detail or None}
-        grace = job.grace_period
+        grace, detail = job.grace_period, preempt.detail
         if preempt.grace is not None:
             grace = self._whole(job, "its grace period", preempt.grace)
             if grace < 0:
                 self.refuse(job, f"it is to be gone {-grace} us before it is told to go")
+            detail = {**detail, "grace_us": grace}
+        note = {"by": by, "reason": reason, "detail": detail or None}
         if life.admitted:
             if preempt.pods is not None and preempt.pods != life.every_pod:
                 self.refuse(job, "it was admitted as a whole and can only be preempted as a whole")

@@ -73,7 +73,8 @@ class Preempt:
         pods: which of its pods; None means all that hold resources and are not terminating yet.
         detail: the figures that justify it.
         unnamed: whether some job does take its place though nobody knows which: recorded as a preemption.
-        grace: how long it keeps what it holds, microseconds; None for the job's own grace period.
+        grace: how long it keeps what it holds, microseconds, recorded as `grace_us` of `detail`; None for the
+            job's own grace period.
     """
 
     job: Job

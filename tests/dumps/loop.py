@@ -30,8 +30,6 @@ from harness.units import MINUTE, SECOND
 _LONGEST = 5 * MINUTE
 """Replays are cut so long after the restart: some workloads come back for ever."""
 
-Gaps = Mapping[Event, int]
-
 
 @dataclass(frozen=True)
 class Ends:

@@ -72,11 +72,10 @@ class Writer:
             status["admission"] = self._admission(policy, workload)
         pods_ready = policy.pods_ready
         count = 0 if pods_ready is None else pods_ready._counts.get(workload, 0)
-        if pods_ready is not None and count:
-            told = self._observed.last(job.index, EVICT, PREEMPT)
+        if count:
             status["requeueState"] = {"count": count}
             late = self._last_time_out(job)
-            if late is not None and told is not None:
+            if late is not None:
                 status["requeueState"]["requeueAt"] = self._time(late * SECOND)
         given_up = pods_ready is not None and pods_ready.gives_up(workload)
         yield {
@@ -192,7 +191,11 @@ class Writer:
         return {"clusterQueue": workload.cluster_queue.name, "podSetAssignments": assignments}
 
     def _job(self, workload: Workload, life: Life, owner: Manifest) -> Manifest:
-        """The Job, which begins when Kueue lets it, and without nodes when what it was promised is free."""
+        """The Job; it starts when the last of its pods holds what it asks for.
+
+        In a cluster it starts with its admission. Where nothing says when its pods were ready, progress
+        counts from its start, which is too early then where they had to wait for nodes.
+        """
         job = life.job
         first = job.pod_sets[0]
         status: Manifest = {}

@@ -125,6 +125,7 @@ def test_a_decision_may_leave_another_grace_period_than_the_job_s_own(cluster: C
 
     happened = replayed(Told, Script().job("job", cpu=4, seconds=100, grace=30), cluster, until=50)
     assert lines(happened, "gone") == ["7 gone job", "37 gone job"]
+    assert [row.detail for row in happened.of("evict")][:2] == [{"grace_us": 7 * SECOND}, None]
 
 
 def test_without_a_grace_period_nobody_waits() -> None:

@@ -208,6 +208,7 @@ class Life:
             self.admitted == (row["pod"] is None), "what is admitted goes as a whole, what is not pod by pod"
         )
         self.evictions.append((now, row["by"]))
+        grace = parse_json(row["detail"] or "{}").get("grace_us", self.asked.grace)
         going = self.holds.keys() if self.admitted else pods
         require(going <= self.holds.keys(), "it holds nothing")
         require(all(self.holds[pod].due is None for pod in going), "it was evicted already")
@@ -217,9 +218,9 @@ class Life:
                 self._halt(unit, now, evicted=True)
         for pod in going:
             self._note(pod, now, "waiting")
-            self.holds[pod].due = now + self.asked.grace
+            self.holds[pod].due = now + grace
         if self.admitted:
-            self.back = now + self.asked.grace if self.holds else now
+            self.back = now + grace if self.holds else now
 
     _evict = _preempt
 
