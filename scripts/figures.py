@@ -1,4 +1,4 @@
-"""Computes the figures that pages name of the bundled Philly trace, and says which pages are stale.
+"""Computes the figures that pages name of bundled traces, and says which pages are stale.
 
     python scripts/figures.py FOLDER [--write]
 
@@ -30,6 +30,14 @@ SIX = "docs/philly-six-plugins.md"
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota")
 """The columns of the tables of six plugins; `auto` decides as `elasticquota` does."""
 
+QUOTAS = "docs/elasticquota.md"
+CLAIMING = {
+    "mix": "harness replay traces/mix.parquet",
+    "philly": "harness replay traces/philly.parquet --cluster philly-six.cluster.yaml "
+    "--priority-share 0.2:1000@1 --set gang=all-or-nothing",
+}
+"""Replays of which a page tells what comes of `claims`, without their plugin."""
+
 ALONE = "harness replay traces/philly.parquet --plugin none"
 """What README and the page of the traces speak of."""
 
@@ -51,9 +59,13 @@ class Runs:
 
     def six(self, plugin: str) -> harness.Run:
         """Philly with one of six plugins, as their page replays it."""
-        text = (ROOT / SIX).read_text(encoding="utf-8")
-        commands = [line.strip() for line in text.split("\n") if line.startswith("    harness ")]
-        return self._found(f"results/six/philly/{plugin}-*", commands)
+        return self._found(f"results/six/philly/{plugin}-*", _commands_of_six())
+
+    def claiming(self, trace: str, claims: str) -> harness.Run:
+        """A trace with `elasticquota` and one of the values of its option `claims`."""
+        replay = f"{CLAIMING[trace]} -p elasticquota --set claims={claims} -o results/{claims}"
+        commands = [*_commands_of_six()[:1], replay]  # the first one makes the cluster
+        return self._found(f"results/{claims}/{trace}/elasticquota-*", commands)
 
     def _found(self, pattern: str, commands: Sequence[str]) -> harness.Run:
         if not list(self._folder.glob(pattern)):
@@ -65,6 +77,11 @@ class Runs:
                 subprocess.run(call, cwd=self._folder, check=True)  # noqa: S603 - what our own pages say
         (path,) = self._folder.glob(pattern)
         return _opened(path)
+
+
+def _commands_of_six() -> list[str]:
+    text = (ROOT / SIX).read_text(encoding="utf-8")
+    return [line.strip() for line in text.split("\n") if line.startswith("    harness ")]
 
 
 @cache
@@ -133,6 +150,27 @@ def _tables() -> Iterator[Claim]:
         ("GPU-hours lost", "disruption.lost", "all", GPU),
     ):
         yield Claim("README.md", _row(label), _of_six(metric, scope, resource))
+
+
+def _of_claiming(figure: Callable[[harness.Run], str]) -> Callable[[Runs], list[str]]:
+    """One figure of both traces, with the request and by usage."""
+    return lambda runs: [
+        figure(runs.claiming(trace, claims)) for trace in CLAIMING for claims in ("with-request", "usage")
+    ]
+
+
+def _of_claims() -> Iterator[Claim]:
+    """The table of what comes of `claims`."""
+    figures: dict[str, Callable[[harness.Run], str]] = {
+        "preemptions": lambda run: value(run, "disruption.preemptions"),
+        "most preemptions of one job": lambda run: f"{run.jobs['preemptions'].max():,}",
+        "GPU-hours lost": lambda run: value(run, "disruption.lost", resource=GPU),
+        "places lost again before any progress (`disruption.ping_pong`)": lambda run: value(
+            run, "disruption.ping_pong"
+        ),
+    }
+    for label, figure in figures.items():
+        yield Claim(QUOTAS, f"| {label} |" + " {} |" * 4, _of_claiming(figure))
 
 
 def _evicted(run: harness.Run, reason: str | None = None) -> pl.DataFrame:
@@ -219,6 +257,7 @@ CLAIMS = (
         ],
     ),
     *_tables(),
+    *_of_claims(),
     Claim(
         SIX,
         "`elasticquota` {} of the {} preemptions take two to four pods of a gang from one job, so {} pods "

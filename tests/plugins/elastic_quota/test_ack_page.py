@@ -319,7 +319,7 @@ def test_the_configuration_goes_before_the_option(algorithm: str) -> None:
 
 
 @given(seed=st.integers(0, 10**9), worlds=st.sampled_from((varied, grouped)))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_auto_by_cluster_is_elasticquota_where_there_are_quotas(
     seed: int, worlds: Callable[[random.Random], tuple[Cluster, Jobs]]
 ) -> None:
@@ -331,7 +331,7 @@ def test_auto_by_cluster_is_elasticquota_where_there_are_quotas(
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_no_pod_of_a_daemon_set_is_ever_evicted(seed: int) -> None:
     """Whatever else happens in random worlds."""
     rng = random.Random(seed)

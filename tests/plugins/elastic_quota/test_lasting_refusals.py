@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -80,23 +81,37 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(options: dict[str, A
     _tried_alike(*crowd(random.Random(seed)), options)
 
 
-@pytest.mark.parametrize("options", [{}, {"claims": "usage", "cordonedNodes": "tried"}], ids=str)
 @given(seed=st.integers(0, 10**9))
 @example(seed=5124)
 @example(seed=419)
-@settings(max_examples=6, deadline=None)
-def test_nor_where_groups_budgets_and_nominations_come_in(options: dict[str, Any], seed: int) -> None:
+@settings(max_examples=8, deadline=None)
+def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
     """In the world of seed 5124 a gang waits of which some pods are nominated, until an attempt fails.
 
     In that of 419 a gang that is beyond its quota fails at a pod that is not, and then at one that is.
     """
+    _tried_alike(*varied(random.Random(seed)), {})
+    _tried_alike(*grouped(random.Random(seed)), {})
+
+
+@given(seed=st.integers(0, 10**9))
+@settings(max_examples=4, deadline=None)
+def test_nor_where_quotas_claim_by_usage_and_daemon_sets_have_pods(seed: int) -> None:
+    """The options of ACK's rules, in worlds as above."""
+    options = {"claims": "usage", "cordonedNodes": "tried"}
     where, jobs = varied(random.Random(seed))
-    _tried_alike(where, with_daemons(jobs, random.Random(seed))[0] if options else jobs, options)
-    _tried_alike(*grouped(random.Random(seed)), options)
+    jobs, _ = with_daemons(jobs, random.Random(seed))
+    _tried_alike(where, jobs, options, plugins=(elastic_quota,))
+    _tried_alike(*grouped(random.Random(seed)), options, plugins=(auto,))
 
 
-def _tried_alike(where: Cluster, jobs: Jobs, options: dict[str, Any]) -> None:
-    for plugin in (elastic_quota, auto, without_quotas):
+def _tried_alike(
+    where: Cluster,
+    jobs: Jobs,
+    options: dict[str, Any],
+    plugins: Sequence[PolicyFactory] = (elastic_quota, auto, without_quotas),
+) -> None:
+    for plugin in plugins:
         together = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
         with pytest.MonkeyPatch.context() as context:
             context.setattr(blocks, "OFTEN", NEVER)
