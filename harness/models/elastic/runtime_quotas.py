@@ -125,6 +125,7 @@ class RuntimeQuotas:
             quota.idle = quirks and quota not in parents
             if quota.above is not None:
                 _change(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
+        self._answers: dict[str, Mapping[str, int]] = {}  # since anything changed last
         self._shared: set[_Level] = set()  # those whose shares are up to date
         self._scaled: set[_Quota] = set()  # those whose guarantees are
         self._settled: bool | None = None  # until it is asked for
@@ -159,6 +160,7 @@ class RuntimeQuotas:
     def _forget(self) -> None:
         self.changes += 1
         self._settled = None
+        self._answers.clear()
         self._shared.clear()
         self._scaled.clear()
 
@@ -169,18 +171,23 @@ class RuntimeQuotas:
         quota = self._quotas[name]
         return {resource: quota.request(resource) for resource in quota.names}
 
-    def runtime(self, name: str) -> dict[str, int]:
+    def runtime(self, name: str) -> Mapping[str, int]:
         """What a quota may use now, in the resources that its `max` names.
 
         With lazy scaling, asking brings the guarantees of the quota and of those above it up to date.
         """
+        known = self._answers.get(name)
+        if known is not None:
+            return known
         quota = self._quotas[name]
         for each in reversed(quota.line):
             level = each.level
             if self._scales and each not in self._scaled:
                 self._scale(each, level)
             self._share_out(level)
-        return {resource: amount for resource, amount in quota.share.items() if resource in quota.most}
+        found = {resource: amount for resource, amount in quota.share.items() if resource in quota.most}
+        self._answers[name] = found
+        return found
 
     @property
     def settled(self) -> bool:
