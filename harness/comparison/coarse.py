@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from harness.recording.schemas import RAN_BEFORE
 from harness.runs.folder import reading
 from harness.units import exact_duration, format_duration
 
@@ -28,7 +31,10 @@ def why_coarse(run: Run, shake: Shake) -> str:
     if not jitter:
         return ""
     with reading(run.path):
-        times = run.micros("jobs").select("submit_time").collect().to_series().sort()
+        jobs = run.micros("jobs")
+        if RAN_BEFORE in jobs.collect_schema():  # what was there at the beginning does not arrive
+            jobs = jobs.filter(pl.col(RAN_BEFORE).is_null())
+        times = jobs.select("submit_time").collect().to_series().sort()
     if len(times) < 2:
         return ""
     span, gaps = int(times[-1] - times[0]), times.diff().drop_nulls()

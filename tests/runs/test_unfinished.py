@@ -277,8 +277,8 @@ def test_a_gate_on_waits_without_run_times_cannot_be_decided(unknown: list[Run])
         with pytest.raises(
             RunError, match=r"cannot be decided: the run times of 2 Workloads of the manifests are not known"
         ):
-            harness.compare(runs).check("wait.first_start.p95 > 4h")
-        assert harness.compare(runs).check("jobs.rejected > 5")
+            harness.compare(runs).check("wait.first_start.p95 > 4h", values=True)
+        assert harness.compare(runs).check("jobs.rejected > 5", values=True)
 
 
 def test_where_nothing_has_ended_nothing_is_drawn(replay: Callable[..., Run], trace: Trace) -> None:
