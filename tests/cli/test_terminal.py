@@ -464,7 +464,7 @@ def test_tables_stay_aligned_whatever_names_hold(
         for row in rows
     }
     assert len(wide) == 1
-    assert wide.pop() <= 100
+    assert "x" * 90 in out  # a pipe has room for whole names
     assert "{queue=team a}" in out
 
 
