@@ -74,6 +74,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         _conformance("attempt"),
         help="admission within the runtime of a quota, and victims of the same quota",
         informative=("error",),
+        explain=_conformance("explain"),
     )
 
 
