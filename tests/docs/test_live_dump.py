@@ -160,7 +160,14 @@ def test_the_gate_fails_the_other_way_round(
     for unfinished, codes in (("draw", (0, 1)), ("limit", (2, 2))):
         assert called([*replay, "--unfinished", unfinished, "-o", unfinished]) == 0
         runs = sorted(map(str, Path(unfinished, "coming").glob("kueue*")))
-        gate = ["compare", *runs, "--fail-on-values", "--fail-on", "wait.first_start.p95{queue=c} > +5%", "--baseline"]
+        gate = [
+            "compare",
+            *runs,
+            "--fail-on-values",
+            "--fail-on",
+            "wait.first_start.p95{queue=c} > +5%",
+            "--baseline",
+        ]
         for baseline, code in zip(("base", "c-plus-8"), codes, strict=True):
             assert called([*gate, f"kueue-classic@{baseline}"]) == code, capsys.readouterr()
     assert "cannot be decided: the run times of 53 Workloads" in capsys.readouterr().err

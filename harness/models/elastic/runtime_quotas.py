@@ -202,7 +202,7 @@ class RuntimeQuotas:
             return False
         for level in self._levels:
             total = self._total(level)
-            if any(total.get(each, least) < least for each, least in level.guaranteed.items()):
+            if any(least and total.get(each, least) < least for each, least in level.guaranteed.items()):
                 return False
             self._share_out(level)
         return True

@@ -118,6 +118,8 @@ class Elastic(Rule):
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
         if not ours and self._falls_back:
             theirs = ours  # who has no quota preempts as kube-scheduler does, from quotas too
+        elif not ours and self._semantics in (ACK, KOORDINATORS):
+            yield Broken("elastic.stranger", step.where, f"{by.name} belongs to no quota")
         if ours[:1] == theirs[:1]:
             if (priority := self.facts.importance(by)) <= asked.priority:
                 what = f"{by.name} has priority {priority}, its victim of the same quota {asked.priority}"

@@ -77,6 +77,7 @@ def harness_register_conformance(register: RegisterConformance) -> None:
         help="admission within the runtime of a quota, and victims of the same quota",
         informative=("error",),
         fields=("given.pod", "config.enableMinQuotaScale", "config.disableDefaultQuotaPreemption"),
+        explain=_conformance("explain"),
     )
 
 

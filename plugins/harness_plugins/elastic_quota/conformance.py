@@ -92,15 +92,15 @@ def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaU
 
 def explain(case: Mapping[str, Any]) -> str:
     """The answer to a case in words, node by node."""
-    found = answer(case)
+    found = attempt(case) if case["component"] == "koordinator/preempt" else answer(case)
     lines = [f"{found['outcome']}; quota: {found.get('preFilterReason', 'lets it in')}"]
-    lines += [f"{key}: {found[key]}" for key in ("reason", "node", "victims") if key in found]
-    lines += [f"{quota} uses {amounts}" for quota, amounts in found["used"].items()]
+    lines += [f"{key}: {found[key]}" for key in ("limit", "reason", "node", "victims") if key in found]
+    lines += [f"{quota} uses {amounts}" for quota, amounts in found.get("used", {}).items()]
     for candidate in found.get("candidates", ()):
         victims, violations = ", ".join(candidate["victims"]), candidate["numPDBViolations"]
         lines.append(f"node {candidate['node']}: {violations} PDB violations, victims {victims}")
     for node, status in found.get("rejected", {}).items():
-        lines.append(f"node {node}: {status['code']}: {', '.join(status['reasons'])}")
+        lines.append(": ".join([f"node {node}", status["code"], *status.get("reasons", ())]))
     return "\n".join(lines)
 
 
