@@ -155,7 +155,11 @@ def test_a_dump_in_the_middle_replays_what_has_ended(tmp_path: Path, plugin: str
     items = [*cluster.manifests, *objects]
     (tmp_path / "dump.json").write_text("\n".join(json.dumps(item) for item in items))
     again = harness.replay(
-        tmp_path / "dump.json", plugin=plugin, cluster=tmp_path / "dump.json", output=tmp_path / "runs"
+        tmp_path / "dump.json",
+        plugin=plugin,
+        cluster=tmp_path / "dump.json",
+        output=tmp_path / "runs",
+        unfinished="limit",
     )
     assert again.info["settings"]["at_start"] == "empty"
     ended = jobs.filter(pl.col("finish_time") <= middle)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Examples:
   harness compare results/philly/none-* --metric 'wait.*'
   harness compare results/philly/* --scope queue --metric wait.first_start.p95 --format markdown
-  harness compare results/philly/* --fail-on 'wait.first_start.p95 > +500%'"""
+  harness compare results/philly/* --shake 5 --fail-on 'wait.first_start.p95 > +500%'"""
 )
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(

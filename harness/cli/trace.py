@@ -213,7 +213,6 @@ def calibrate(
 @trace.command(
     epilog="""\b
 Examples:
-  harness trace convert philly.csv.gz philly.parquet
   harness trace convert HPC2N-2002-2.2-cln.swf.gz hpc2n.parquet --set tenant=user
   harness trace convert job_table.parquet pm100.parquet --map pm100"""
 )
@@ -246,7 +245,7 @@ def convert(
     """
     from harness.trace.write import write_trace
 
-    last = files[-1] if len(files) > 1 and output is None else None
+    last = files[-1] if len(files) > 1 and (output is None or mapping is None) else None
     source, *more = files[:-1] if last is not None else files
     target = parquet_target(last, output)
     if mapping is not None:
@@ -254,9 +253,9 @@ def convert(
             raise OptionError(f"--map reads a table, and --reader {reader} another format", hint="give one")
         reader, settings = "table", (*settings, f"mapping={mapping}", *_further(more))
     elif more:
+        told = counted(len(more) + 1, "file")
         raise OptionError(
-            f"{counted(len(files) - (last is not None), 'file')} are given, and one is converted",
-            hint="--map reads several files of one table",
+            f"{told} are given, and one is converted", hint="--map reads several files of one table"
         )
     opened = calibration.of_trace(open_file(ctx, source, reader, settings))
     for each in (source, *more):

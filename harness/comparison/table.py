@@ -188,7 +188,8 @@ def markdown(
 ) -> str:
     """For a pull request.
 
-    A brief one has what to take, the most important lines, what differs, and of the notes the legend alone.
+    A brief one has what to take, the most important lines, which runs were stopped, what differs, and the
+    legend.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -203,7 +204,8 @@ def markdown(
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
     first = [plain(answer.sentence), ""] if answer else []
-    return "\n".join([*first, *table, "", *head_markdown(comparison.head), *notes[:1]])
+    cut = [f"- {plain(each)}" for each in _stopped(comparison)]
+    return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1]])
 
 
 def html(comparison: Comparison) -> str:
@@ -275,11 +277,10 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
     yield from _about_windows(comparison, shown)
     if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
         yield from _about_capacity(comparison)
+    yield from _stopped(comparison)
     for name, run in zip(names, runs, strict=True):
         if run.is_record:
             yield f"{name}: a record of what happened, no simulation"
-        if run.stopped is not None:
-            yield f"{name}: {run.stopped.told()}"
         if run.without_run_times:
             yield f"{name}: {run.without_run_times}; waits and losses have no verdict"
         yield from (f"{name}: {sentence}" for sentence in (*run.unmeasured.values(), *run.remarks))
@@ -289,6 +290,13 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         loops = about_loops(run)
         if loops is not None:
             yield f"{name}: {loops}"
+
+
+def _stopped(comparison: Comparison) -> Iterator[str]:
+    """Which runs were ended where they went nowhere."""
+    for name, run in zip(comparison.names, comparison.runs, strict=True):
+        if run.stopped is not None:
+            yield f"{name}: {run.stopped.told()}"
 
 
 def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:

@@ -151,13 +151,13 @@ def _configuration(chance: Chance, *, brief: bool) -> Manifest:
     """Kueue's Configuration: pods have to be ready in a time, which some do not keep if it is brief."""
     strategy: Manifest = {
         "timestamp": chance.choice(("Eviction", "Creation")),
-        "backoffBaseSeconds": chance.choice((0, 3, 20)),
-        "backoffMaxSeconds": 40,
+        "backoffBaseSeconds": chance.choice((0, 20, 50)),
+        "backoffMaxSeconds": 70,
     }
     if chance.percent(40):
         strategy["backoffLimitCount"] = chance.between(0, 2)
     wait = {
-        "timeout": f"{chance.choice((9, 25, 60))}s" if brief else "30m",
+        "timeout": f"{chance.choice((5, 9, 25))}s" if brief else "30m",
         "blockAdmission": chance.percent(25),
         "requeuingStrategy": strategy,
     }

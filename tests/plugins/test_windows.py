@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import harness
@@ -41,5 +42,7 @@ def test_a_replay_of_a_window_decides_as_one_of_the_trace_that_holds_just_that(
     )
     alone = harness.replay(kept, plugin=plugin, cluster=CLUSTER, output=tmp_path / "alone")
     assert chosen.decisions.height > 600
-    assert chosen.decisions.equals(alone.decisions)
+    # A time-out says when a job comes back in seconds since the origin, which a window of its own moves.
+    since = pl.col("detail").str.replace(r'"requeueAt":\d+', "")
+    assert chosen.decisions.with_columns(since).equals(alone.decisions.with_columns(since))
     assert chosen.jobs.equals(alone.jobs)

@@ -224,7 +224,7 @@ def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     lost = next(row for row in costs.rows if row[0] == "core-hours lost to preemption")
     hours = runs[1].metrics.filter(metric="disruption.lost", scope="all", resource="cpu")["value"][0]
     assert lost[2] == f"{hours:,.2f} core·h"
-    over_twins = harness.compare(runs, shake=2, workers=1)
+    over_twins = harness.compare(runs, shake="2,arrivals=5s", workers=1)
     answer, *_, scores, _ = blocks(harness.make_report(over_twins), "headlines")
     assert isinstance(answer, Text)
     assert answer.text.startswith("Where preempted jobs lose all their progress, ")

@@ -115,7 +115,7 @@ def test_a_mutated_file_is_read_or_refused(
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_refused_by_every_reader(tmp_path: Path, reader: str, data: bytes) -> None:
     """Asked for by name, a reader gets what is not its format at all."""
-    beside = {"pai": {"tasks": "any"}, "google-2019": {"instances": "any"}}
+    beside = {"pai": {"tasks": "any"}, "google-2019": {"instances": "any"}, "table": {"mapping": "any"}}
     use(Sample(reader, {"any": data}, "any", "any", beside.get(reader, {})), tmp_path, data)
 
 
