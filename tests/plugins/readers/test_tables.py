@@ -364,3 +364,87 @@ def test_facsimiles_of_published_tables_have_the_values_that_they_mean(name: str
                 if column.startswith("request."):
                     values, right = values.fill_null(0), right.fill_null(0)
                 assert values.to_list() == right.to_list(), column
+
+
+@pytest.mark.parametrize(
+    ("columns", "keys", "kept"),
+    [
+        ("", "where: used >= asked", ["1", "3"]),
+        ("", "where: used >= '9'", ["1", "2"]),
+        ("", "where: at > '2024-01-01T08:30:00Z'", ["3"]),
+        ("", "where: not (used == '10')", ["2", "3"]),
+        ("", "where: flag == True", ["1"]),
+        ("", "latest: at", ["1", "2", "3"]),
+    ],
+)
+def test_texts_are_ordered_as_the_numbers_or_times_that_they_are(
+    columns: str, keys: str, kept: list[str], made: Make
+) -> None:
+    """Never by their letters: ten is more than nine, and an offset counts."""
+    at = ["2024-01-01T10:00:00+02:00", "2024-01-01T08:30:00Z", "2024-01-02"]
+    table = {"id": [1, 2, 3], "submitted": [1] * 3, "ran": [1] * 3, "part": ["q"] * 3, "at": at}
+    table |= {"used": ["10", "9", "2"], "asked": ["9", "10", "2"], "flag": [True, False, None]}
+    assert made(table, columns, keys)["job_id"].to_list() == kept
+
+
+def test_what_cannot_be_ordered_is_no_latest(made: Make) -> None:
+    """A text that is neither a number nor a time is named, and no row is taken by its place alone."""
+    table = {"id": [1, 1], "submitted": [1] * 2, "ran": [1] * 2, "part": ["q"] * 2, "at": ["5", "N/A"]}
+    with pytest.raises(TraceError, match="row 2: latest: column at: 'N/A' is not a number"):
+        made(table, keys="latest: at")
+    with pytest.raises(TraceError, match="latest: at is nothing"):
+        made({**table, "at": [None, None]}, keys="latest: at")
+
+
+def test_the_cost_of_a_term_grows_with_its_size_alone(made: Make) -> None:
+    """What one term needs of another is worked out once: nests, long sums and long lists take no time."""
+    nested = "ran"
+    for value in range(12):
+        nested = f"unless({nested}, {value})"
+    table = {"id": ["1"], "submitted": ["1"], "ran": ["60"], "part": ["q"]}
+    several = ", ".join(map(str, range(300)))
+    found = made(
+        table,
+        f"requested_time: {nested}\nrequest.cpu: {'+'.join(['ran'] * 90)}\n",
+        f"where: ran in ({several})",
+    )
+    assert found["requested_time"].to_list() == [timedelta(seconds=60)]
+    assert found["request.cpu"].to_list() == [90 * 60_000]
+
+
+def test_numbers_that_mean_none_may_be_as_large_as_they_are(made: Make) -> None:
+    """2^64 - 1 is what some schedulers write; whole numbers beyond a double stay whole."""
+    table = {"id": [2**53 + 1, 2**53 + 2], "submitted": [1] * 2, "ran": [1] * 2, "part": ["q"] * 2}
+    table["m"] = ["18446744073709551615", "7"]
+    found = made(
+        table,
+        "request.memory: unless(m, 18446744073709551615)\nrequest.cpu: below(m, 18446744073709551615)\n",
+    )
+    assert found["request.memory"].to_list() == [None, 7]
+    assert found["request.cpu"].to_list() == [None, 7000]
+    assert found["job_id"].to_list() == [str(2**53 + 1), str(2**53 + 2)]
+
+
+def test_a_file_of_another_table_is_no_part_of_a_folder(tmp_path: Path) -> None:
+    """Its rows would be left out in silence."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.csv").write_text("id,submitted,ran,part\n1,1,1,q\n")
+    (tmp_path / "d" / "b.csv").write_text("JobID,Submit\n1,2\n")
+    (tmp_path / "m.yaml").write_text("columns:\n" + indented(NAMES))
+    with pytest.raises(TraceError, match=r"b\.csv: has none of the columns that the mapping names"):
+        read(tmp_path / "d", {"mapping": str(tmp_path / "m.yaml"), "also": ""})
+
+
+def test_a_time_that_the_clocks_skip_is_named(made: Make) -> None:
+    """It does not exist, in a typed column as in a text."""
+    at = datetime(2024, 3, 31, 2, 30)
+    for values in ([at], [at.isoformat()]):
+        table = {"id": [1], "submitted": [1], "ran": [1], "part": ["q"], "at": values}
+        with pytest.raises(TraceError, match="does not exist in Europe/Berlin, whose clocks skip it"):
+            made(table, "recorded_start: at\n", "zone: Europe/Berlin")
+
+
+def test_where_no_row_is_left_the_reasons_are_named(made: Make) -> None:
+    """With their counts."""
+    with pytest.raises(TraceError, match="no row is left of 2: 2 part == 'z' does not hold"):
+        made(jobs(), keys="where: part == 'z'")

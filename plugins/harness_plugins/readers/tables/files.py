@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,12 @@ from harness.readers.delimited import open_table
 from harness.readers.source import contents, unpacked_contents
 from harness_plugins.readers.tables.mapping import TableMapping
 from harness_plugins.readers.tables.times import Clock
-from harness_plugins.readers.tables.values import ROW, WIDE
+from harness_plugins.readers.tables.values import ROW, WIDE, Columns
 
 _PARQUET = b"PAR1"
 _TAR = (257, b"ustar")
 _NAMED = 40
+_EXACT = 2**53
 _HEAD = 512
 _TABS = (".tsv", ".tab")
 
@@ -42,15 +45,17 @@ class Rows:
 
     Attributes:
         root: the file or folder.
-        frame: the columns that are wanted, and the number of each row.
+        frame: the columns that are wanted, by names of ours, and the number of each row.
+        columns: these columns, by the names that they have in the files.
         parts: each file, and how many rows the files before it have.
-        twice: how many times without a zone stand in an hour that occurs twice.
+        twice: column -> how many of its typed times without a zone stand in an hour that occurs twice.
     """
 
     root: Path
     frame: pl.DataFrame
+    columns: Columns
     parts: Sequence[tuple[str, int]]
-    twice: int
+    twice: Mapping[str, int]
 
     def place(self, row: int) -> str:
         """Where a row is: its file, if there are several, and its number there from 1."""
@@ -74,6 +79,9 @@ def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path
     kept = sorted(
         each for each in found if not any(part.startswith(".") for part in each.relative_to(path).parts)
     )
+    first, _, rest = pattern.partition("/")
+    if not kept and rest and fnmatchcase(path.name, first):  # the folder itself is the pattern's first part
+        return find_files(path, rest, more)
     if not kept:
         raise TraceError(str(path), [Fault("files", f"no file in it fits {pattern or '**/*'!r}")])
     return [*kept, *more]
@@ -89,20 +97,18 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
     frames: list[pl.DataFrame] = []
     names: list[str] = []
     parts: list[tuple[str, int]] = []
-    rows = twice = 0
+    rows = 0
+    twice: Counter[str] = Counter()
     for path in paths:
         label = (
             path.relative_to(root).as_posix() if root.is_dir() and path.is_relative_to(root) else path.name
         )
         for frame, has in _frames(path, mapping, wanted):
             names += has
-            moments = Clock(clock.zone)
-            frame = frame.with_columns(
-                moments.moments(pl.col(name)).cast(pl.Datetime("us", "UTC")).alias(name)
-                for name, dtype in frame.schema.items()
-                if dtype == pl.Datetime("us")
-            )
-            twice += _count(frame, moments.twice)
+            if len(paths) > 1 and not set(has) & set(wanted):
+                what = f"has none of the columns that the mapping names ({', '.join(wanted)})"
+                raise TraceError(str(path), [Fault("", what)], hint="files: names the files of the table")
+            frame = _in_zone(path, frame, clock, twice)
             parts.append((label, rows))
             frames.append(frame)
             rows += frame.height
@@ -111,11 +117,31 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
     if missing:
         raise TraceError(str(root), [Fault(f"column {name}", _missing(name, known)) for name in missing])
     joined = _joined(root, frames, parts, wanted)
-    return Rows(root, joined.with_row_index(ROW), parts, twice)
+    called = {name: f"c{place}" for place, name in enumerate(wanted)}
+    ours = pl.DataFrame([joined[name].alias(called[name]) for name in wanted])
+    return Rows(root, ours.with_row_index(ROW), Columns(dict(joined.schema), called), parts, twice)
 
 
-def _count(frame: pl.DataFrame, conditions: Sequence[pl.Expr]) -> int:
-    return sum(frame.select(each.fill_null(value=False).sum()).item() for each in conditions)
+def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str]) -> pl.DataFrame:
+    """A frame whose typed times without a zone are those of the clock.
+
+    Raises:
+        TraceError: the zone's clocks skip such a time.
+    """
+    columns = []
+    for column in frame:
+        if column.dtype != pl.Datetime("us"):
+            columns.append(column)
+            continue
+        moments = clock.moments(pl.lit(column))
+        earlier, later = (pl.select(each).to_series() for each in moments)
+        if earlier.null_count() > column.null_count():
+            row = int((column.is_not_null() & earlier.is_null()).arg_max() or 0)
+            what = f"{column[row]} does not exist in {clock.zone}, whose clocks skip it"
+            raise TraceError(str(path), [Fault(f"row {row + 1:,}, column {column.name}", what)])
+        twice[column.name] += int((earlier != later).sum())
+        columns.append(earlier.cast(pl.Datetime("us", "UTC")).alias(column.name))
+    return pl.DataFrame(columns)
 
 
 def _missing(name: str, known: Sequence[str]) -> str:
@@ -133,21 +159,22 @@ def _joined(
         for name, dtype in frame.schema.items():
             known = types.get(name, pl.Null())
             wider = _wider(known, dtype)
+            if wider == pl.Float64 and known != dtype and any(map(_is_large, _pieces(frames, name))):
+                wider = None
             if wider is None:
                 what = f"is {dtype} in {label}, and {known} in the files before it"
                 raise TraceError(str(root), [Fault(f"column {name}", what)])
             types[name] = wider
-    whole = [
-        frame.select(
-            pl.col(name).cast(types[name]) if name in frame.columns else pl.lit(None, types[name]).alias(name)
-            for name in wanted
-        )
+    return pl.DataFrame([_column_of(frames, name, types[name]) for name in wanted])
+
+
+def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
+    """A column of all frames; null where one has it not."""
+    pieces = (
+        frame[name].cast(dtype) if name in frame.columns else pl.Series(name, [None] * frame.height, dtype)
         for frame in frames
-        if frame.height
-    ]
-    if not whole:
-        return pl.DataFrame(schema={name: types[name] for name in wanted})
-    return pl.concat(whole, how="vertical")
+    )
+    return pl.concat([pl.Series(name, [], dtype), *pieces])
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
@@ -161,6 +188,15 @@ def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
     if one.is_numeric() and other.is_numeric():
         return pl.Float64()
     return None
+
+
+def _pieces(frames: Sequence[pl.DataFrame], name: str) -> Iterator[pl.Series]:
+    return (frame[name] for frame in frames if name in frame.columns)
+
+
+def _is_large(column: pl.Series) -> bool:
+    """Whether a column has whole numbers that no float holds."""
+    return column.dtype.is_integer() and bool((column.cast(WIDE).abs() > _EXACT).any())
 
 
 def _frames(
@@ -206,8 +242,9 @@ def _text(
     table = open_table(path, header=mapping.header, delimiter=delimiter, data=data)
     has = list(table.names)
     there = [name for name in wanted if name in has]
-    if not there:
-        return pl.DataFrame(), has
+    table = replace(table, lines=list(table.lines))
+    if not there or not table.lines:
+        return pl.DataFrame(schema=dict.fromkeys(there, pl.String)), has
     cells = table.typed([text_field(name).or_empty() for name in there])
     return cells.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in there), has
 
@@ -251,7 +288,14 @@ def _of_records(
 ) -> tuple[pl.DataFrame, list[str]]:
     has = list(dict.fromkeys(name for record in records for name in record))
     there = [name for name in wanted if name in has]
-    return pl.DataFrame([_series(path, name, [each.get(name) for each in records]) for name in there]), has
+    columns = []
+    for name in there:
+        try:
+            columns.append(_series(path, name, [each.get(name) for each in records]))
+        except (UnicodeEncodeError, pl.exceptions.PolarsError) as error:
+            what = f"holds what is no text or number: {str(error).splitlines()[0]}"
+            raise TraceError(str(path), [Fault(f"column {name}", what)]) from error
+    return pl.DataFrame(columns), has
 
 
 def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
@@ -267,7 +311,8 @@ def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
         if max(abs(value) for value in values if value is not None) < 2**63:
             return pl.Series(name, values, pl.Int64)
         kinds = {int, str}
-    if kinds <= {int, float}:
+    large = any(type(value) is int and abs(value) > _EXACT for value in values)
+    if kinds <= {int, float} and not large:
         return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
     if kinds <= {int, float, str}:
         return pl.Series(name, [_as_text(value) for value in values], pl.String)
@@ -287,6 +332,11 @@ def _parquet(path: Path, source: Any, wanted: Sequence[str]) -> tuple[pl.DataFra
         with pq.ParquetFile(source, pre_buffer=False) as file:
             schema = file.schema_arrow
             there = [name for name in wanted if name in schema.names]
+            twice = [name for name in there if schema.names.count(name) > 1]
+            if twice:
+                raise TraceError(
+                    str(path), [Fault(f"column {name}", "is there more than once") for name in twice]
+                )
             table = file.read(columns=there, use_threads=False)
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -310,11 +360,11 @@ def _column(column: pa.ChunkedArray) -> pl.Series:
         )
     kind = column.type
     if pa.types.is_timestamp(kind):
-        column = pc.cast(column, pa.timestamp("us", "UTC" if kind.tz else None), safe=False)
+        column = pc.cast(column, pa.timestamp("us", "UTC" if kind.tz else None), safe=kind.unit != "ns")
     elif pa.types.is_date(kind):
         column = pc.cast(column, pa.timestamp("us"))
     elif pa.types.is_duration(kind):
-        column = pc.cast(column, pa.duration("us"), safe=False)
+        column = pc.cast(column, pa.duration("us"), safe=kind.unit != "ns")
     elif pa.types.is_decimal(kind) or pa.types.is_large_string(kind):
         column = pc.cast(column, pa.string())
     elif pa.types.is_float16(kind):

@@ -172,6 +172,12 @@ def _misplaced(content: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(key, f"must be a text, and is {value!r:.60}")
         elif key == "header" and not isinstance(value, bool):
             yield Fault(key, "must be true or false")
+        elif key == "conventions" and not _are_texts(value):
+            yield Fault(key, "must be a list of texts")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _sources(columns: Mapping[Any, Any], faults: list[Fault]) -> Iterator[tuple[str, Source]]:
@@ -192,6 +198,8 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault]) -> Iterator[tuple[
             found = _parsed(name, str(value), parse_source, faults)
             if found is not None:
                 yield name, found
+    if "pod_set" in columns and any(str(name).startswith(TOTAL) for name in columns):
+        faults.append(Fault("pod_set", "cannot stand beside totals, which make the pod sets of a job"))
     missing = [name for name in _REQUIRED if name not in columns]
     if missing:
         faults.append(Fault("columns", f"lacks {', '.join(missing)}, which every trace has"))

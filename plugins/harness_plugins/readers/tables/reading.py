@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from harness_plugins.readers.tables.syntax import (
     LanguageError,
     Not,
     Source,
+    Sum,
     Term,
     Together,
     columns_of,
@@ -29,7 +29,7 @@ from harness_plugins.readers.tables.syntax import (
 )
 from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock
 from harness_plugins.readers.tables.totals import with_pods
-from harness_plugins.readers.tables.values import ROW, Doubt, Terms, is_instant_unit
+from harness_plugins.readers.tables.values import ROW, Columns, Doubt, Terms, Value, is_instant_unit
 from harness_plugins.readers.tables.values import Kind as Of
 
 _SPANS = {"": SECOND, "us": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY}
@@ -80,24 +80,27 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
             left_out["earlier rows of a job_id that has a later one"] = earlier
     frame, without = leave_out(frame, dict(_unmet(rows, frame, mapping, clock)))
     left_out |= without
-    cells = _cells(mapping, frame.schema, clock)
-    trace = _values(rows, frame, cells, mapping)
+    cells = _cells(mapping, rows.columns, clock)
+    trace, twice = _values(rows, frame, cells)
     empty = {f"without {name}": pl.col(name).is_null() for name in ("submit_time", "duration")}
     trace, without = leave_out(trace, empty)
     left_out |= without
+    if not trace.height:
+        counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        what = f"no row is left of {rows.frame.height:,}{counts and f': {counts}'}"
+        raise TraceError(str(rows.root), [Fault("", what)])
     totals = [name for name in trace.columns if name.startswith(TOTAL)]
     trace = with_pods(trace.drop(ROW), totals)
-    twice = rows.twice + sum(frame.select(each.fill_null(value=False).sum()).item() for each in clock.twice)
     return Reading(
         trace,
         rows.frame.height,
         left_out,
-        tuple(_notes(mapping, twice)),
+        tuple(_notes(mapping, sum({**rows.twice, **twice}.values()))),
         {"harness.source": root.name, **_license(mapping)},
     )
 
 
-def _cells(mapping: TableMapping, types: Mapping[str, pl.DataType], clock: Clock) -> list[_Cell]:
+def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[_Cell]:
     """The columns of the trace.
 
     Raises:
@@ -106,7 +109,7 @@ def _cells(mapping: TableMapping, types: Mapping[str, pl.DataType], clock: Clock
     cells, faults = [], []
     for name, source in mapping.columns.items():
         try:
-            cells.append(_Cell(name, source, types, clock))
+            cells.append(_Cell(name, source, table, clock))
         except (LanguageError, ValueError) as error:
             faults.append(Fault(name, f"{source.text}: {error}"))
     if faults:
@@ -120,37 +123,33 @@ class _Cell:
     Args:
         name: of the column, or `total.RESOURCE`.
         source: what it is made of.
-        types: of the columns of the table.
+        table: its columns.
         clock: of times without a zone.
 
     Attributes:
         name: the same.
         source: the same.
-        doubts: rows whose cells mean nothing.
+        terms: what it is worked out with, and which rows' cells mean nothing.
         expr: its values.
     """
 
-    def __init__(self, name: str, source: Source, types: Mapping[str, pl.DataType], clock: Clock) -> None:
+    def __init__(self, name: str, source: Source, table: Columns, clock: Clock) -> None:
         self.name, self.source = name, source
-        self.doubts: list[Doubt] = []
         column = column_of(REQUEST + name.removeprefix(TOTAL) if name.startswith(TOTAL) else name)
         assert column is not None
-        self._kind, self._clock = column.kind, clock
-        if source.constant is not None:
-            self.expr = self._constant(source.constant)
-            return
+        self._kind = column.kind
         unit = source.unit
         timed = self._kind in (Kind.TIME, Kind.DURATION)
-        pair = "-" in source.text and not unit and self._texts(source.term, types)
-        terms = Terms(types, unit, clock, instants=is_instant_unit(unit) or (timed and pair))
-        self.expr = self._made(terms)
-        self.doubts = [*terms.doubts, *self.doubts]
+        pair = not unit and self._texts(source.term, table.types)
+        self.terms = Terms(table, unit, clock, instants=is_instant_unit(unit) or (timed and pair))
+        constant = source.constant
+        self.expr = self._made(self.terms) if constant is None else self._constant(constant)
 
     @staticmethod
     def _texts(term: Term, types: Mapping[str, pl.DataType]) -> bool:
-        """Whether a term has several columns, all of texts: then these are instants."""
+        """Whether a term is a sum of several columns, all of texts: then these are instants."""
         names = list(columns_of(term))
-        return len(names) > 1 and all(types[name] == pl.String for name in names)
+        return isinstance(term, Sum) and len(names) > 1 and all(types[name] == pl.String for name in names)
 
     def _made(self, terms: Terms) -> pl.Expr:
         source, unit = self.source, self.source.unit
@@ -162,6 +161,8 @@ class _Cell:
             case Kind.DURATION:
                 value = terms.value(source.term)
                 if value.kind is Of.SPAN:
+                    if not is_instant_unit(unit):
+                        self._scale({**_SPANS, "iso": 1, **INSTANT_UNITS}, unit)
                     return self._checked(value.expr).cast(pl.Duration("us"))
                 scale = self._scale(_SPANS, unit)
                 return self._checked(terms.span(value, source.term, scale).expr).cast(pl.Duration("us"))
@@ -171,9 +172,8 @@ class _Cell:
                 found = terms.amount(source.term, source.by, scale)
                 least = 1 if self.name == "pods" else 0
                 if self.name != "priority":
-                    self.doubts.append(
-                        Doubt((found < least).fill_null(value=False), "", f"is less than {least}")
-                    )
+                    rows = (found < least).fill_null(value=False)
+                    terms.doubts.append(Doubt(rows, "", f"is less than {least}"))
                 return found
             case Kind.BOOL:
                 return self._flag(terms)
@@ -195,7 +195,7 @@ class _Cell:
 
     def _checked(self, expr: pl.Expr) -> pl.Expr:
         says = _NEGATIVE.get(self.name, "is less than nothing")
-        self.doubts.append(Doubt((expr < 0).fill_null(value=False), "", says))
+        self.terms.doubts.append(Doubt((expr < 0).fill_null(value=False), "", says))
         return expr
 
     def _scale(self, known: Mapping[str, int], unit: str) -> int:
@@ -210,7 +210,7 @@ class _Cell:
             return value.expr
         text = terms.text(self.source.term)
         known = pl.when(text.is_in(_TRUE)).then(True).when(text.is_in(_FALSE)).then(False)
-        self.doubts.append(Doubt(text.is_not_null() & known.is_null(), "", "is neither true nor false"))
+        terms.doubts.append(Doubt(text.is_not_null() & known.is_null(), "", "is neither true nor false"))
         return known
 
     def _constant(self, constant: str) -> pl.Expr:
@@ -232,32 +232,55 @@ class _Cell:
 
 def _latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
     """Of the rows of one job the one with the greatest value, the last of equal ones; and how many go."""
-    frame = rows.frame
-    terms = Terms(frame.schema, "", clock, instants=False)
+    term = parse_term(mapping.latest)
+    terms = Terms(rows.columns, "", clock, instants=False)
     try:
-        name = terms.text(mapping.columns["job_id"].term)
-        value = terms.value(parse_term(mapping.latest))
-        by = terms.number(value, parse_term(mapping.latest)) if value.kind is Of.TEXT else value
+        name, value = terms.text(mapping.columns["job_id"].term), terms.value(term)
+        if value.kind is Of.TEXT:
+            value = _dated(rows, term, clock) or terms.number(value, term)
     except LanguageError as error:
         raise TraceError(mapping.name, [Fault("latest", str(error))]) from error
-    ordered = frame.select(ROW, name=name, by=by.expr).sort("by", ROW, nulls_last=False)
-    kept = ordered.unique("name", keep="last", maintain_order=True)[ROW].sort()
-    return frame[kept], frame.height - len(kept)
+    if value.kind in (Of.LIST, Of.FLAG, Of.NOTHING):
+        what = f"{mapping.latest} is {value.kind.value}, which has no greatest"
+        raise TraceError(mapping.name, [Fault("latest", what)])
+    found = terms.worked_out(rows.frame, name=name, by=value.expr)
+    _raise_doubts(rows, [("latest", mapping.latest, terms, found)])
+    kept = (
+        found.sort("by", ROW, nulls_last=False).unique("name", keep="last", maintain_order=True)[ROW].sort()
+    )
+    return rows.frame[kept], rows.frame.height - len(kept)
+
+
+def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
+    """Texts as instants where all of them are; None where they are none."""
+    terms = Terms(rows.columns, "", clock, instants=True)
+    value = terms.instant(terms.value(term), term)
+    found = terms.worked_out(rows.frame, at=value.expr)
+    if any(found[str(place)].any() for place in range(len(terms.doubts))):
+        return None
+    series = found["at"]
+    return Value(Of.INSTANT, pl.lit(series))
 
 
 def _unmet(
     rows: Rows, frame: pl.DataFrame, mapping: TableMapping, clock: Clock
 ) -> Iterator[tuple[str, pl.Expr]]:
     """Each condition as the reason for which rows are left out that do not meet it."""
-    terms = Terms(frame.schema, "", clock, instants=False)
-    found = []
+    terms = Terms(rows.columns, "", clock, instants=False)
+    conditions = []
     for text, condition in mapping.where:
         try:
-            found.append((f"{text} does not hold", ~_holds(condition, terms).fill_null(value=False)))
+            conditions.append((text, _holds(condition, terms).fill_null(value=False)))
         except LanguageError as error:
             raise TraceError(mapping.name, [Fault("where", f"{text}: {error}")]) from error
-    _raise_doubts(rows, frame, [("where", text_of(mapping), doubt) for doubt in terms.doubts])
-    yield from found
+    if not conditions:
+        return
+    named = {f"met {place}": holds for place, (_, holds) in enumerate(conditions)}
+    found = terms.worked_out(frame, **named)
+    _raise_doubts(rows, [("where", text_of(mapping), terms, found)])
+    for place, (text, _) in enumerate(conditions):
+        unmet = found.filter(~pl.col(f"met {place}"))[ROW]
+        yield f"{text} does not hold", pl.col(ROW).is_in(unmet.implode())
 
 
 def text_of(mapping: TableMapping) -> str:
@@ -278,11 +301,10 @@ def _holds(condition: Condition, terms: Terms) -> pl.Expr:
             return pl.all_horizontal(parts) if every else pl.any_horizontal(parts)
         case IsIn(term, values):
             pairs = [terms.comparable(term, each) for each in values]
-            return reduce(
-                lambda one, other: one | other, (left == right for left, right in pairs), pl.lit(False)
-            )
+            return pl.any_horizontal(pl.lit(False), *(left == right for left, right in pairs))
         case Compared(left, operator, right):
-            one, other = terms.comparable(left, right)
+            ordered = operator not in ("==", "!=")
+            one, other = terms.comparable(left, right, ordered=ordered)
             return {
                 "==": one == other, "!=": one != other, "<": one < other,
                 "<=": one <= other, ">": one > other, ">=": one >= other,
@@ -290,40 +312,48 @@ def _holds(condition: Condition, terms: Terms) -> pl.Expr:
     raise AssertionError(condition)
 
 
-def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[_Cell], mapping: TableMapping) -> pl.DataFrame:
-    """All columns of the trace, in one plan; every doubtful cell is a fault."""
-    doubts = [(cell.name, cell.source.text, doubt) for cell in cells for doubt in cell.doubts]
-    _raise_doubts(rows, frame, doubts)
-    return frame.lazy().select(ROW, *(cell.expr.alias(cell.name) for cell in cells)).collect()
+def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[_Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """All columns of the trace, and of which column how many times stand in an hour that occurs twice.
+
+    Each column is worked out by a plan of its own, so that what it needs on the way is gone after it.
+
+    Raises:
+        TraceError: cells mean nothing; every one is named.
+    """
+    columns, doubtful = [frame[ROW]], []
+    twice: dict[str, int] = {}
+    for cell in cells:
+        found = cell.terms.worked_out(frame, value=cell.expr)
+        columns.append(found["value"].alias(cell.name))
+        if any(found[str(place)].any() for place in range(len(cell.terms.doubts))):
+            doubtful.append((cell.name, cell.source.text, cell.terms, found))
+        twice |= {name: int(found[f"twice {name}"].sum()) for name in cell.terms.twice}
+    _raise_doubts(rows, doubtful)
+    return pl.DataFrame(columns), twice
 
 
-def _raise_doubts(rows: Rows, frame: pl.DataFrame, doubts: Sequence[tuple[str, str, Doubt]]) -> None:
+def _raise_doubts(rows: Rows, several: Sequence[tuple[str, str, Terms, pl.DataFrame]]) -> None:
     """Name every cell that means nothing, by the file and row.
+
+    Args:
+        rows: the rows of the table.
+        several: what is made, what of, its terms, and what these gave.
 
     Raises:
         TraceError: there are any.
     """
-    if not doubts:
-        return
-    counts = frame.select(
-        doubt.rows.sum().alias(str(place)) for place, (_, _, doubt) in enumerate(doubts)
-    ).row(0)
     found: list[tuple[int, Fault]] = []
-    for count, (name, text, doubt) in zip(counts, doubts, strict=True):
-        if not count:
-            continue
-        wrong = frame.filter(doubt.rows).head(_SHOWN)
-        values = wrong[doubt.column].to_list() if doubt.column else [None] * wrong.height
-        for row, value in zip(wrong[ROW], values, strict=True):
-            what = (
-                f"column {doubt.column}: {str(value)!r:.60} {doubt.says}"
-                if doubt.column
-                else f"{text} {doubt.says}"
-            )
-            found.append((row, Fault(f"{rows.place(row)}: {name}", what)))
+    for name, text, terms, values in several:
+        for place, doubt in enumerate(terms.doubts):
+            wrong = values.filter(pl.col(str(place)))[ROW].head(_SHOWN).to_list()
+            for row in wrong:
+                cell = rows.frame[row, rows.columns.names[doubt.column]] if doubt.column else None
+                where = f"column {doubt.column}: {str(cell)!r:.60}" if doubt.column else text
+                what = f"{where} {doubt.says}"
+                found.append((row, Fault(f"{rows.place(row)}: {name}", what)))
     if found:
         found.sort(key=lambda item: item[0])
-        raise TraceError(str(rows.root), [fault for _, fault in found], hint=_REMEDY)
+        raise TraceError(str(rows.root), [fault for _, fault in dict.fromkeys(found)], hint=_REMEDY)
 
 
 _REMEDY = "unless() and below() take values that mean none away, and where: leaves rows out"

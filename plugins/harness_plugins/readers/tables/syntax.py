@@ -15,6 +15,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import NoReturn, TypeAlias
 
 FUNCTIONS = {
@@ -248,6 +249,8 @@ def _term(node: ast.expr, text: str) -> Term:
             return Column(name)
         case ast.Constant(str() as value):
             return Literal(value)
+        case ast.Constant(bool() as value):
+            return Literal(str(value).lower())
         case ast.Constant(value) if type(value) in (int, float):
             return Literal(_number(node, text))
         case ast.UnaryOp(ast.USub(), ast.Constant(value)) if type(value) in (int, float):
@@ -280,7 +283,7 @@ def _number(node: ast.expr, text: str) -> Decimal:
         value = Decimal(written)
     except ArithmeticError:
         _refuse(node, text, "is no decimal number")
-    if not value.is_finite() or abs(value) >= 10**20 or value != round(value, 9):
+    if not value.is_finite() or abs(value) >= 10**20 or 10**9 % Fraction(value).denominator:
         _refuse(node, text, "is not between -10^20 and 10^20 with at most nine decimals")
     return value
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
 import polars as pl
@@ -23,12 +24,14 @@ from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock, is_form
 WIDE = pl.Int128
 DECIMALS = 9
 _ONE = 10**DECIMALS
-_PLAIN = r"^[+-]?\d{1,20}(?:\.\d*)?$"
-_SIZE = r"^(\d{1,18}(?:\.\d*)?)([KMGTP]?)[nc]?$"
+_MOST = 2**62
+"""Whole numbers beyond are out of range: two of them still have a difference."""
+_PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
+_SIZE = r"^([0-9]{1,18}(?:\.[0-9]*)?)([KMGTP]?)[nc]?$"
 _POWERS = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "": 20}
 """Slurm's letters are powers of 1024, and a number without one is MiB."""
-_ISO_SPAN = r"^P(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9}(?:\.\d+)?)S)?)?$"
-_CLOCK_SPAN = r"^(?:(\d{1,6})(?: days?,? |-))?(?:(\d{1,6}):)?(\d{1,6}):(\d{1,2}(?:\.\d+)?)$"
+_ISO_SPAN = r"^P(?:([0-9]{1,6})D)?(?:T(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]+)?)S)?)?$"
+_CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,2}(?:\.[0-9]+)?)$"
 
 
 class Kind(Enum):
@@ -58,6 +61,18 @@ class Value:
     decimals: int = 0
 
 
+class Columns(NamedTuple):
+    """The columns of a table.
+
+    Attributes:
+        types: of each, by its name.
+        names: what each is called in the frame, by its name: polars takes some names for patterns.
+    """
+
+    types: Mapping[str, pl.DataType]
+    names: Mapping[str, str]
+
+
 class Doubt(NamedTuple):
     """Cells that mean nothing.
 
@@ -78,20 +93,42 @@ Doubts: TypeAlias = list[Doubt]
 class Terms:
     """The terms of one column of a trace, for a table of these types.
 
+    What one term needs of another is a step of its own, worked out once: the cost grows with the terms alone.
+
     Args:
-        types: column of the table -> its type there, one of those that the readers of files make.
+        table: its columns, one of the types that the readers of files make.
         unit: of the source, "" for none.
         clock: of times without a zone.
         instants: whether texts and numbers of differences are instants.
 
     Attributes:
         doubts: what the rows of a table may fail, in the order in which it was asked.
+        twice: column -> which of its times stand in an hour that occurs twice.
     """
 
-    def __init__(self, types: Mapping[str, pl.DataType], unit: str, clock: Clock, *, instants: bool) -> None:
-        self._types, self._unit, self._clock = types, unit, clock
+    def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
+        self._table, self._unit, self._clock = table, unit, clock
         self._instants = instants
+        self._steps: list[pl.Expr] = []
         self.doubts: Doubts = []
+        self.twice: dict[str, pl.Expr] = {}
+
+    def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
+        """Expressions of these terms for a table, the numbers of its rows, and the doubts, from `0` on."""
+        plan = frame.lazy()
+        for step in self._steps:
+            plan = plan.with_columns(step)
+        doubts = (doubt.rows.alias(str(place)) for place, doubt in enumerate(self.doubts))
+        twice = (rows.alias(f"twice {name}") for name, rows in self.twice.items())
+        return plan.select(
+            ROW, *(expr.alias(name) for name, expr in found.items()), *doubts, *twice
+        ).collect()
+
+    def _kept(self, expr: pl.Expr) -> pl.Expr:
+        """What a step of its own works out."""
+        name = f"\0{len(self._steps)}"
+        self._steps.append(expr.alias(name))
+        return pl.col(name)
 
     def value(self, term: Term) -> Value:
         """What a term is in each row.
@@ -107,9 +144,11 @@ class Terms:
             case Literal(Decimal() as number):
                 return _number_of(number)
             case Sum(left, right, sign):
-                return self._sum(left, right, sign)
+                found = self._sum(left, right, sign)
+                return replace(found, expr=self._kept(found.expr))
             case Call(name, arguments):
-                return _FUNCTIONS[name](self, arguments)
+                found = _FUNCTIONS[name](self, arguments)
+                return replace(found, expr=self._kept(found.expr))
         raise AssertionError(term)
 
     def number(self, value: Value, term: Term) -> Value:
@@ -127,8 +166,7 @@ class Terms:
         if value.kind is Kind.NOTHING:
             return Value(Kind.INSTANT, value.expr.cast(pl.Int64))
         if value.kind is Kind.TEXT and self._unit.partition("-")[0] != "unix":
-            says = f"is not a time such as {self._clock.example(self._unit)}"
-            return Value(Kind.INSTANT, self._read(value, term, self._clock.reading(self._unit), says))
+            return Value(Kind.INSTANT, self._moment(value, term))
         if value.kind in (Kind.NUMBER, Kind.TEXT):
             scale = INSTANT_UNITS.get(self._unit, SECOND * 1000)
             return Value(Kind.INSTANT, self._scaled(self.number(value, term), scale, 1000, term))
@@ -167,10 +205,17 @@ class Terms:
             return value.expr.cast(pl.String)
         raise LanguageError(f"{_named(term)} is {value.kind.value}, and a text is needed")
 
-    def comparable(self, left: Term, right: Term) -> tuple[pl.Expr, pl.Expr]:
-        """Two terms as values of one kind."""
+    def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
+        """Two terms as values of one kind; `ordered` texts are numbers, or instants beside a date."""
         one, other = self.value(left), self.value(right)
         kinds = {one.kind, other.kind}
+        if ordered and kinds == {Kind.TEXT}:
+            dated = any(isinstance(each, Literal) and _is_date(each) for each in (left, right))
+            read = self.instant if dated else self.number
+            one, other = read(one, left), read(other, right)
+            kinds = {one.kind, other.kind}
+        if kinds == {Kind.FLAG, Kind.TEXT}:
+            return one.expr.cast(pl.String), other.expr.cast(pl.String)
         if Kind.INSTANT in kinds:
             return self.instant(one, left).expr, self.instant(other, right).expr
         if Kind.SPAN in kinds:
@@ -183,12 +228,13 @@ class Terms:
         return one.expr, other.expr
 
     def _column(self, name: str) -> Value:
-        dtype, cell = self._types[name], pl.col(name)
+        dtype, cell = self._table.types[name], pl.col(self._table.names[name])
         if dtype.is_integer():
             return Value(Kind.NUMBER, cell.cast(WIDE))
         if dtype.is_float():
-            self._doubt(cell.is_not_null() & _fixed(cell).is_null(), name, "is out of range")
-            return Value(Kind.NUMBER, _fixed(cell), DECIMALS)
+            fixed = self._kept(_fixed(cell))
+            self._doubt(cell.is_not_null() & fixed.is_null(), name, "is out of range")
+            return Value(Kind.NUMBER, fixed, DECIMALS)
         match dtype:
             case pl.String():
                 return Value(Kind.TEXT, pl.when(cell.str.strip_chars() != "").then(cell))
@@ -232,15 +278,29 @@ class Terms:
         return pl.when(good).then(expr) * scale
 
     def _fitting(self, expr: pl.Expr, term: Term) -> pl.Expr:
-        found = expr.cast(pl.Int64, strict=False)
-        self._doubt(expr.is_not_null() & found.is_null(), _only(term), "is out of range")
-        return found
+        expr = self._kept(expr)
+        good = expr.abs() <= _MOST
+        self._doubt(expr.is_not_null() & ~good, _only(term), "is out of range")
+        return self._kept(pl.when(good).then(expr).cast(pl.Int64))
 
     def _read(self, value: Value, term: Term, read: Callable[[pl.Expr], pl.Expr], says: str) -> pl.Expr:
-        cell = value.expr.str.strip_chars()
-        found = read(cell)
+        cell = self._kept(value.expr.str.strip_chars())
+        found = self._kept(read(cell))
         self._doubt(cell.is_not_null() & found.is_null(), _only(term), says)
         return found
+
+    def _moment(self, value: Value, term: Term) -> pl.Expr:
+        """Texts as microseconds since 1970, by the unit, and in the zone where they say none."""
+        cell = self._kept(value.expr.str.strip_chars())
+        when = self._clock.read(cell, self._unit)
+        local, fixed = self._kept(when.local), self._kept(when.fixed)
+        earlier, later = (self._kept(each) for each in self._clock.moments(local))
+        says = f"is not a time such as {self._clock.example(self._unit)}"
+        self._doubt(cell.is_not_null() & local.is_null() & fixed.is_null(), _only(term), says)
+        says = f"does not exist in {self._clock.zone}, whose clocks skip it"
+        self._doubt(local.is_not_null() & earlier.is_null(), _only(term), says)
+        self.twice[_only(term)] = (earlier != later).fill_null(value=False)
+        return self._kept(pl.coalesce(fixed, earlier))
 
     def _doubt(self, rows: pl.Expr, column: str, says: str) -> None:
         self.doubts.append(Doubt(rows.fill_null(value=False), column, says))
@@ -252,11 +312,13 @@ class Terms:
         text = self._of_kind(arguments[0], Kind.TEXT, "tres()")
         keys = [re.escape(_text_of(each, "a key of tres()")) for each in arguments[1:]]
         cells = pl.lit(",") + text.expr
-        found = pl.coalesce(cells.str.extract(f",{key}[=:]([^,:=]+)(?:,|$)", 1) for key in keys)
-        plain = found.str.contains(r"^\d{1,18}$")
+        found = self._kept(
+            pl.coalesce(cells.str.extract(rf",\s*{key}[=:]([^,:=]+?)\s*(?:,|$)", 1) for key in keys)
+        )
+        plain = found.str.contains(r"^[0-9]{1,18}$")
         amount = pl.when(plain).then(found).cast(pl.Int64, strict=False).cast(WIDE)
         sized = pl.when(plain).then(None).otherwise(_sized(found))
-        value = pl.coalesce(amount, sized)
+        value = self._kept(pl.coalesce(amount, sized))
         says = f"has no amount for {', '.join(_text_of(each, '') for each in arguments[1:])}"
         self._doubt(found.is_not_null() & value.is_null(), _only(arguments[0]), says)
         return Value(Kind.NUMBER, value.fill_null(pl.lit(0, WIDE)))
@@ -326,9 +388,12 @@ class Terms:
         return value
 
     def _equals(self, value: Value, term: Term, literal: Term) -> pl.Expr:
-        _text_of(literal, "a value of unless()")
-        if value.kind is Kind.TEXT and isinstance(literal, Literal) and isinstance(literal.value, str):
-            return value.expr == literal.value
+        text = _text_of(literal, "a value of unless()")
+        if isinstance(literal, Literal) and isinstance(literal.value, str):
+            if value.kind is Kind.TEXT:
+                return value.expr == text
+            if not re.fullmatch(r"[+-]?[0-9]{1,20}(?:\.[0-9]{0,9})?", text):
+                return pl.lit(value=False)
         left, right = _aligned([self.number(value, term), self.number(self.value(literal), literal)])
         return left.expr == right.expr
 
@@ -376,7 +441,7 @@ def is_instant_unit(unit: str) -> bool:
 def _number_of(number: Decimal) -> Value:
     if number == number.to_integral_value():
         return Value(Kind.NUMBER, pl.lit(int(number), WIDE))
-    return Value(Kind.NUMBER, pl.lit(int(number * _ONE), WIDE), DECIMALS)
+    return Value(Kind.NUMBER, pl.lit(int(Fraction(number) * _ONE), WIDE), DECIMALS)
 
 
 def _aligned(values: list[Value]) -> list[Value]:
@@ -401,8 +466,10 @@ def _fixed(cell: pl.Expr) -> pl.Expr:
 def _text_number(cell: pl.Expr) -> pl.Expr:
     """Texts as numbers with nine decimals; those with an exponent by way of the nearest float."""
     plain = pl.when(cell.str.contains(_PLAIN)).then(cell)
-    whole = _wide(plain.str.extract(r"^[+-]?(\d+)", 1))
-    part = plain.str.extract(r"\.(\d+)$", 1).fill_null("").str.pad_end(DECIMALS, "0").str.slice(0, DECIMALS)
+    whole = _wide(plain.str.extract(r"^[+-]?([0-9]+)", 1))
+    part = (
+        plain.str.extract(r"\.([0-9]+)$", 1).fill_null("").str.pad_end(DECIMALS, "0").str.slice(0, DECIMALS)
+    )
     size = whole * _ONE + part.cast(pl.Int64)
     exact = size * pl.when(plain.str.starts_with("-")).then(-1).otherwise(1)
     return pl.coalesce(exact, _fixed(cell.cast(pl.Float64, strict=False)))
@@ -457,6 +524,11 @@ def _only(term: Term) -> str:
         case Call(_, arguments) if arguments:
             return _only(arguments[0])
     return ""
+
+
+def _is_date(literal: Literal) -> bool:
+    """Whether a constant begins as an ISO date does."""
+    return isinstance(literal.value, str) and re.match(r"[0-9]{4}-[0-9]{2}", literal.value) is not None
 
 
 def _named(term: Term) -> str:
