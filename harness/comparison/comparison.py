@@ -272,6 +272,10 @@ class Comparison:
         """The interval of a run's difference from the baseline, in the metric's unit; None without twins."""
         return self._figures.difference(measured, place) if isinstance(self._figures, Shaken) else None
 
+    def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
+        """The interval of a run's change as a part of the baseline's value; None without twins."""
+        return self._figures.relative(measured, place) if isinstance(self._figures, Shaken) else None
+
     def level(self, measured: Measurement, place: int) -> Interval | None:
         """The interval of a run's mean over its twins; None without twins."""
         return self._figures.level(measured, place) if isinstance(self._figures, Shaken) else None

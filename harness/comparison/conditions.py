@@ -194,26 +194,17 @@ class Condition:
         for a bound in per cent, else in the metric's unit.
         """
         measured = row.measured
-        relative = self.sign and self.bound.endswith("%")
-        if not self.sign:
-            interval = comparison.level(measured, place)
-        elif relative:
-            interval = row.changes[place - 1].interval
+        if self.sign and self.bound.endswith("%"):
+            ends = comparison.relative(measured, place)
         else:
-            interval = comparison.difference(measured, place)
-        if interval is None:
+            found = (comparison.difference if self.sign else comparison.level)(measured, place)
+            ends = None if found is None else (found.low, found.high)
+        if ends is None:
             raise RunError(
                 f"condition {self.text!r} cannot be decided: fewer than two twins have {name_of(measured)}",
                 hint="--shake 5 makes five twins; --fail-on-values judges point values",
             )
-        low, high = interval.low, interval.high
-        if not relative:
-            return low, high
-        if interval.ratio:
-            return low - 1, high - 1
-        base = row.values[0]
-        assert base is not None
-        return _part_of(low, base), _part_of(high, base)
+        return ends
 
     def excess(self, unit: str, value: float, base: float) -> float:
         """How far a value is beyond where it holds, in the unit of the metric; at most 0 where it does.

@@ -59,12 +59,33 @@ class Paired:
         """The interval of a run's difference from the baseline, in the metric's unit; None without pairs."""
         return of_pairs(*self._sides(place), ratio=False)
 
+    def relative(self, place: int) -> tuple[float, float] | None:
+        """The interval of a run's change as a part of the baseline's value; None of fewer than two pairs.
+
+        It rests on this pair alone, whatever else is compared. Where both are above 0 it is that of their
+        factor, else that of the change in each replay; where a baseline is 0, the difference by its mean.
+        """
+        bases, others = self._sides(place)
+        if min((*bases, *others), default=0) > 0:
+            factor = of_pairs(bases, others, ratio=True)
+            return None if factor is None else (factor.low - 1, factor.high - 1)
+        if min(bases, default=0) > 0:
+            parts = [(other - base) / base for base, other in zip(bases, others, strict=True)]
+            part = of_pairs([0.0] * len(parts), parts, ratio=False)
+            return None if part is None else (part.low, part.high)
+        difference = of_pairs(bases, others, ratio=False)
+        if difference is None:
+            return None
+        mean = fsum(map(abs, bases)) / len(bases)
+        ends = difference.low, difference.high
+        low, high = (end / mean if mean else end and end * float("inf") for end in ends)
+        return low, high
+
     def level(self, place: int) -> Interval | None:
         """The interval of a run's mean, in the metric's unit; None of fewer than two values."""
         there = [value for value in self.values[place] if value is not None]
-        ratio = self.ratio and min(there) < max(
-            there
-        )  # equal values need no logarithms, which would round them
+        # Equal values need no logarithms, which would round them.
+        ratio = bool(there) and 0 < min(there) < max(there)
         return of_pairs([1.0 if ratio else 0.0] * len(there), there, ratio=ratio)
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:

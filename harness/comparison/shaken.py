@@ -95,6 +95,10 @@ class Shaken:
         """The interval of a run's difference from the baseline, in the metric's unit."""
         return self._values(key_of(measured)).difference(place)
 
+    def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
+        """The interval of a run's change as a part of the baseline's value."""
+        return self._values(key_of(measured)).relative(place)
+
     def level(self, measured: Measurement, place: int) -> Interval | None:
         """The interval of a run's mean over its twins."""
         return self._values(key_of(measured)).level(place)

@@ -466,3 +466,18 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
     )
     assert title == "baseline base (plugin kueue-classic): as asked for"
     assert checked("less", "base", more=("--baseline", str(runs["base"].path)))[0] == 1
+
+
+def test_a_verdict_on_two_runs_rests_on_these_alone() -> None:
+    """A third run whose values are 0 changes nothing; what falls to 0 in every twin falls by all of it."""
+    from harness.comparison.missing import Lack
+    from harness.comparison.paired import Paired
+
+    base, other, none = [10.0, 12.0, 15.0], [14.0, 15.0, 21.0], [0.0, 0.0, 0.0]
+    lacks = [Lack(0, 0, 3)] * 3
+    both, three = Paired([base, other], lacks[:2]), Paired([base, other, none], lacks)
+    assert both.relative(1) == three.relative(1)
+    assert both.level(1) == three.level(1)
+    assert three.relative(2) == (-1.0, -1.0)
+    assert Paired([none, base], lacks[:2]).relative(1) == (float("inf"), float("inf"))
+    assert Paired([none, none], lacks[:2]).relative(1) == (0, 0)
