@@ -25,9 +25,9 @@ from harness.runs.at_start import DUMP, at_start
 from harness.runs.questions import running_jobs
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
-from harness.units import MINUTE, SECOND
+from harness.units import HOUR, SECOND
 
-_LONGEST = 5 * MINUTE
+_LONGEST = 2 * HOUR
 """Replays are cut so long after the restart: some workloads come back for ever."""
 
 
