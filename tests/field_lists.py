@@ -326,6 +326,7 @@ def values_of(field: ListedField) -> list[Any]:
 _PLACES = "status.admission.podSetAssignments[].topologyAssignment"
 
 _TOGETHER: Mapping[str, Mapping[str, Any]] = {
+    "Pod metadata.deletionGracePeriodSeconds": {"metadata.deletionTimestamp": "2026-01-01T00:00:00Z"},
     "Pod spec.containers[].ports[].containerPort": {
         "spec.containers[].ports": [{"containerPort": 80}],
         "spec.hostNetwork": True,

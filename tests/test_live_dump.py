@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from cli_environment import called
-from live_dumps import GPU, history, job, node, owner, pod, queue, running, trace, workload, written
+from live_dumps import GPU, ago, history, job, node, owner, pod, queue, running, trace, workload, written
 
 import harness
 from harness.runs.run import Run
@@ -250,3 +250,52 @@ def test_pods_that_ran_before_are_ready_and_those_that_wait_have_waited(tmp_path
     run = replayed(tmp_path, dump)
     evicted = run.micros("decisions").filter(pl.col("action") == "evict").collect()
     assert evicted.select("job_id", "time").rows() == [("d/job-half-1a2b3", 240 * SECOND)]
+
+
+@pytest.mark.parametrize(("quota", "starts"), [(16, None), (24, 0)])
+def test_pods_that_have_succeeded_do_not_run_again_and_hold_their_quota(
+    quota: int, starts: int | None, tmp_path: Path
+) -> None:
+    """Two of four pods have left n0, which is free for a job that has quota."""
+    pods = [pod(f"w-{n}", f"n{n // 2}", 4, started=9, owners=owner("Job", "w")) for n in range(4)]
+    for each in pods[:2]:
+        each["status"]["phase"] = "Succeeded"
+    dump = written(
+        tmp_path, node("n0"), node("n1"), queue(gpus=quota), [WAITS],
+        workload("w", 4, pods=4, held=9), job("w", 9), pods,
+    )  # fmt: skip
+    run = replayed(tmp_path, dump, **{f"request.{GPU}": 8})
+    assert dict(run.micros("jobs").select("job_id", "start_time").collect().rows())["late"] == starts
+    assert bound(run).get("late") == (None if starts is None else "n0")
+    assert run.decisions.filter(pl.col("action") == "evict").is_empty()
+    assert warnings(run) == []
+
+
+def test_who_was_evicted_holds_its_node_until_its_pod_is_gone_and_nobody_says_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Told to go 30 s ago, and gone in 9 min 30 s: then the next one starts, in replays and forecasts."""
+    going = pod("w", "n0", 8, started=1, deletionTimestamp=ago(-570 / 3600), deletionGracePeriodSeconds=600)
+    told = workload("w", 8, held=1, created=1)
+    evicted = {"type": "Evicted", "status": "True", "reason": "Preempted"}
+    told["status"]["conditions"].append({**evicted, "lastTransitionTime": ago(30 / 3600)})
+    dump = written(
+        tmp_path, node("n0"), queue(gpus=8), told, going, workload("next", 8, created=2, priority=10)
+    )
+    run = replayed(tmp_path, dump)
+    starts = dict(run.micros("jobs").select("job_id", "start_time").collect().rows())
+    assert starts["d/job-next-1a2b3"] == 571 * SECOND
+    assert warnings(run) == []
+    found = forecast(capsys, "--cluster", dump, "--history", history(tmp_path, 10))
+    assert not [each for each in found["notes"] if " of the manifests: " in each]
+
+
+def test_a_plugin_that_takes_nothing_over_is_said_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the line that says what is there at the start: without queues nobody looks at Workloads."""
+    dump = written(tmp_path, node("n0"), queue(), running("a", 4, "gone"))
+    for plugin, end in (("none", "; the plugin none takes none of them over\n"), ("kueue-classic", "\n")):
+        asked = ["replay", trace(tmp_path), "--cluster", dump, "--at-start", "dump", "-p", plugin]
+        assert called([*asked, "--unfinished", "limit", "-o", str(tmp_path / plugin)]) == 0
+        assert f"note: at start dump: 1 Workload and 1 Pod of the manifests{end}" in capsys.readouterr().err

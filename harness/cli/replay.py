@@ -287,7 +287,7 @@ def _preface(
         lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
     notes = [(world, plan, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
     lines += _told("note", worlds, notes)
-    begun = [(world, plan, [plan.at_start.begins, plan.work.said]) for world, plan in plans]
+    begun = [(world, plan, [plan.begins, plan.work.said]) for world, plan in plans]
     lines += _told("note", worlds, begun)
     lines += _told("warning", worlds, [(world, plan, plan.warnings) for world, plan in plans])
     return lines

@@ -146,7 +146,8 @@ class Draft:
     quota_trees: Objects[str, str] = field(default_factory=Objects)
     quota_nodes: Objects[str, ElasticQuota] = field(default_factory=Objects)
     elastic_quotas: Objects[str, ElasticQuota] = field(default_factory=Objects)
-    workloads: list[Workload] = field(default_factory=list)
+    workloads: Objects[tuple[str, str], Workload] = field(default_factory=Objects)
+    succeeded: list[Pod] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)
     brought: dict[str, Objects[str, Any]] = field(default_factory=dict)
 

@@ -135,7 +135,9 @@ def cluster_of(
         faults = [fault for fault in faults if not isinstance(fault, WebhookFault)]
     if faults:
         raise ClusterError(source, faults)
-    workloads, pods = matched(draft.workloads, draft.pods.values(), manifests)
+    workloads, pods = matched(
+        tuple(draft.workloads.values()), draft.pods.values(), draft.succeeded, manifests
+    )
     return Cluster(
         nodes=frozen(draft.nodes),
         namespaces=frozen(draft.namespaces),

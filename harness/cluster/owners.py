@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from harness.cluster.fields import Fields
 from harness.cluster.pods import Pod
+from harness.cluster.standing import ended_pods
 from harness.cluster.workloads import Workload, read_time
 
 WORKLOAD = "kueue.x-k8s.io/workload"
@@ -47,13 +48,19 @@ class Owner(NamedTuple):
 
 
 def matched(
-    workloads: Sequence[Workload], pods: Iterable[Pod], manifests: Iterable[Mapping[str, Any]]
+    workloads: Sequence[Workload],
+    pods: Iterable[Pod],
+    succeeded: Iterable[Pod],
+    manifests: Iterable[Mapping[str, Any]],
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
     """Workloads with the time since when their jobs run, and Pods with the Workloads that they belong to.
 
+    A Pod also knows whether a Workload has its name.
+
     Args:
         workloads: as they were read.
-        pods: likewise.
+        pods: likewise, those that have not ended.
+        succeeded: likewise, those that have succeeded; Workloads that hold quota know how many there are.
         manifests: all objects of the dump, also those of kinds that are not read.
     """
     several = tuple(pods)
@@ -61,11 +68,30 @@ def matched(
         return (), several
     objects = _Objects(manifests)
     owners = _Owners(objects, workloads)
-    found = tuple(owners.with_workload(pod) for pod in several)
-    began = owners.began()
-    return tuple(
-        replace(each, began=began[each.key]) if each.key in began else each for each in workloads
-    ), found
+    names = {each.key for each in workloads}
+    found = tuple(
+        replace(pod, named_as_workload=True) if pod.full_name in names else pod
+        for pod in map(owners.with_workload, several)
+    )
+    began, over = owners.began(), _by_workload(map(owners.with_workload, succeeded))
+    present = _by_workload(found) if over else {}
+
+    def known(each: Workload) -> Workload:
+        if each.key in began:
+            each = replace(each, began=began[each.key])
+        if each.key in over and each.holds_quota:
+            each = replace(each, ended=ended_pods(each, present.get(each.key, ()), over[each.key]))
+        return each
+
+    return tuple(map(known, workloads)), found
+
+
+def _by_workload(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.workload:
+            found.setdefault(pod.workload, []).append(pod)
+    return found
 
 
 def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -189,8 +215,14 @@ class _Owners:
         found = self._by_name.get((pod.namespace, named)) or self._by_uid.get(str(metadata.get("uid") or ""))
         if found is None and pod.labels.get(POD_GROUP):
             found = self._by_name.get((pod.namespace, pod.labels[POD_GROUP]))
+        if found is not None:
+            return found
         own = Owner("Pod", pod.name, "")
-        return found or self._of((own, *self._objects.line(manifest)), pod.namespace)[0]
+        found, place = self._of((own, *self._objects.line(manifest)), pod.namespace)
+        if found is None or place or not pod.node or found.holds_quota:
+            return found
+        # What has no quota has no pods that run: one that runs only happens to have its name.
+        return None if found is self._of_nobody.get((pod.namespace, pod.name)) else found
 
     def _of(self, line: Sequence[Owner], space: str) -> tuple[Workload | None, int]:
         """The Workload of the nearest of several owners that has one, and which of them that is."""

@@ -67,6 +67,7 @@ def read_pod(fields: Fields) -> Pod:
     nominated = status.string("nominatedNodeName")
     ended = status.string("phase") in ("Succeeded", "Failed")
     owners = _kinds_of_owners(metadata.raw("ownerReferences"))
+    gone_at = read_time(metadata, "deletionTimestamp")
     return Pod(
         name,
         namespace,
@@ -90,8 +91,17 @@ def read_pod(fields: Fields) -> Pod:
         index=int(index) if (index := _first(said, _INDEX_LABELS)).isdecimal() else None,
         lasting=not _LASTING.isdisjoint(owners),
         deadline=read_deadline(spec),
-        gone_at=read_time(metadata, "deletionTimestamp"),
+        gone_at=gone_at,
+        told_at=None if gone_at is None else gone_at - _grace_of_deletion(metadata, grace),
     )
+
+
+def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
+    """How long a pod that was told to go had until it is gone, microseconds; else its own grace period."""
+    name = "deletionGracePeriodSeconds"
+    if name in metadata:
+        return metadata.integer(name, least=0) * SECOND
+    return 30 * SECOND if grace is None else grace
 
 
 def _texts(annotations: Any) -> dict[str, str]:

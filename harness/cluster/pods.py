@@ -189,6 +189,7 @@ class Pod:
         start: when it started, microseconds since 1970; None when it is not known.
         terminating: whether it has a deletion timestamp.
         gone_at: that timestamp, when it is gone at the latest, microseconds since 1970; None for none.
+        told_at: when it was told to go, microseconds since 1970; None where it was not, or nobody says it.
         preempted: whether it carries kube-scheduler's condition that it was preempted.
         ended: whether its phase is Succeeded or Failed.
         scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
@@ -200,6 +201,7 @@ class Pod:
         pod_set, index: which pod set of its job it is of, and its number there, as its labels say; "" and
             None where they do not.
         lasting: whether it never ends by itself, as those of a DaemonSet.
+        named_as_workload: whether some Workload of the manifests has its namespace and name.
     """
 
     name: str
@@ -226,8 +228,15 @@ class Pod:
     index: int | None = field(default=None, metadata=NEWER)
     lasting: bool = field(default=False, metadata=NEWER)
     gone_at: int | None = field(default=None, metadata=NEWER)
+    told_at: int | None = field(default=None, metadata=NEWER)
+    named_as_workload: bool = field(default=False, metadata=NEWER)
 
     @property
     def key(self) -> str:
-        """Its namespace and name."""
+        """Its namespace and name; after the word `pod` where a Workload has these, so that both are jobs."""
+        return f"pod {self.full_name}" if self.named_as_workload else self.full_name
+
+    @property
+    def full_name(self) -> str:
+        """Its namespace and name, as its manifest has them."""
         return f"{self.namespace}/{self.name}"

@@ -13,9 +13,11 @@ from harness.cluster.scheduler_configuration import read_scheduler_configuration
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """A Pod; one that has ended holds nothing and is left out."""
+    """A Pod; one that has ended holds nothing, and counts only for its Workload if it has succeeded."""
     pod = read_pod(fields)
     if pod.ended:
+        if fields.child("status").raw("phase") == "Succeeded":
+            draft.succeeded.append(pod)
         return
     draft.pods.add((pod.namespace, pod.name), pod, fields)
 

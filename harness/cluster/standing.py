@@ -7,9 +7,10 @@ What is asked of a job is the same for a Workload of Kueue's, whose pods are tho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, frozen
 from harness.cluster.pods import Pod
 from harness.cluster.workloads import Workload
 from harness.policy import PodSet
@@ -54,6 +55,22 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     numbered, more = _numbered(pods, rooms)
     wanted = sum(len(room.numbers) for room in rooms)
     return Standing(numbered, more, wanted, _since(each, numbered, wanted))
+
+
+def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]) -> Mapping[str, int]:
+    """Pod set -> pods that have succeeded and that no other stands in for, as in a Job of more completions.
+
+    Args:
+        workload: as it was read.
+        pods: those of it that have not ended.
+        succeeded: those of it that have.
+    """
+    rooms = list(_rooms(workload))
+    present, _ = _numbered(pods, rooms)
+    numbered, _ = _numbered(succeeded, rooms, present)
+    ended = numbered.keys() - present.keys()
+    counts = {room.pod_set.name: sum(number in ended for number in room.numbers) for room in rooms}
+    return frozen({name: count for name, count in counts.items() if count})
 
 
 def leaving(cluster: Cluster, pod: Pod) -> int:
@@ -145,17 +162,20 @@ def _rooms(workload: Workload) -> Iterator[_Room]:
         given = {each.name: each.count for each in workload.admission.assignments if each.count > 0}
     first = 0
     for pod_set in workload.pod_sets:
-        left = pod_set.count - min(workload.reclaimable.get(pod_set.name, 0), pod_set.count)
-        yield _Room(pod_set, range(first, first + min(given.get(pod_set.name, left), left)))
+        left = pod_set.count - workload.over(pod_set)
+        admitted = given.get(pod_set.name, pod_set.count) - workload.ended.get(pod_set.name, 0)
+        yield _Room(pod_set, range(first, first + max(0, min(admitted, left))))
         first += left
 
 
-def _numbered(pods: Iterable[Pod], rooms: Sequence[_Room]) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
+def _numbered(
+    pods: Iterable[Pod], rooms: Sequence[_Room], others: Mapping[int, Pod] = MappingProxyType({})
+) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
     """Pods by their numbers, and those that have none; who runs comes before who waits for a node.
 
-    A pod has the number that its index says, where that is free.
+    A pod has the number that its index says, where that is free; `others` have theirs already.
     """
-    found: dict[int, Pod] = {}
+    found = dict(others)
     more: list[Pod] = []
     for pod in sorted(pods, key=lambda pod: (not pod.node, pod.index is None, pod.index or 0, pod.key)):
         room = _room_of(pod, rooms, found)

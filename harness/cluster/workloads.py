@@ -71,6 +71,8 @@ class Workload:
         deadline: how long its pods may run, microseconds; None where one of a pod set may run for ever.
         began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
             dump does not have that.
+        ended: pod set -> further pods that have ended; they need no node any more, and hold their quota until
+            `reclaimable` counts them.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Workload:
     requeue_at: int | None = field(default=None, metadata=NEWER)
     deadline: int | None = field(default=None, metadata=NEWER)
     began: int | None = field(default=None, metadata=NEWER)
+    ended: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -114,6 +117,11 @@ class Workload:
         """Whether it is not over: it has not ended, and if it was deactivated it still holds quota."""
         return self.holds_quota or (self.active and not self.finished)
 
+    def over(self, pod_set: PodSet) -> int:
+        """How many pods of a pod set have ended and do not run again."""
+        found = self.reclaimable.get(pod_set.name, 0) + self.ended.get(pod_set.name, 0)
+        return min(found, pod_set.count)
+
     def is_true(self, condition: str) -> bool:
         """Whether it has a condition with status True."""
         found = self.conditions.get(condition)
@@ -122,7 +130,8 @@ class Workload:
 
 def read_workload(fields: Fields, draft: Draft) -> None:
     """A Workload: pending, holding quota, or finished."""
-    draft.workloads.append(workload_from(fields, draft.pod_sets))
+    found = workload_from(fields, draft.pod_sets)
+    draft.workloads.add((found.namespace, found.name), found, fields)
 
 
 def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:

@@ -114,7 +114,8 @@ class Asked:
         history, notes, why = self._history(cluster, settings, plugins)
         taken = {each.job.id for each in now.present}
         by_queues = settings.policy.admits_by_queues(cluster)
-        notes += not_as_it_was([cluster], taken, settings.policy.name, by_queues=by_queues)
+        there = replace(cluster, as_of=now.at)
+        notes += not_as_it_was([there], taken, settings.policy.name, by_queues=by_queues)
         if not now.waiting and self.submit is None:
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "

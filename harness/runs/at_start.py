@@ -166,7 +166,7 @@ class _Objects:
         """When it was created, microseconds since 1970; of a Pod that does not say, when it started."""
         if isinstance(each, Workload):
             return each.created
-        manifest = self._cluster.manifests[self._manifests[each.key]]
+        manifest = self._cluster.manifests[self._manifests[each.full_name]]
         created = read_time(Fields(manifest["metadata"], "", []), "creationTimestamp")
         return each.start if created is None else created
 
@@ -177,7 +177,7 @@ class _Objects:
         pods = [each for each in work if isinstance(each, Pod)]
         manifests = list(self._cluster.manifests)
         for pod in pods:
-            number = self._manifests[pod.key]
+            number = self._manifests[pod.full_name]
             if not pod.node:
                 manifests[number] = unbound(manifests[number])
             elif not pod.terminating and "deletionTimestamp" in manifests[number]["metadata"]:
@@ -195,8 +195,8 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
     if isinstance(each, Pod):
         if each.start is not None and each.start > time:
             return _waiting(each)
-        told = each.gone_at is not None and each.gone_at - (each.grace_period or 0) > time
-        return replace(each, terminating=False, preempted=False, gone_at=None) if told else each
+        told = each.told_at is not None and each.told_at > time
+        return replace(each, terminating=False, preempted=False, gone_at=None, told_at=None) if told else each
     conditions = {name: found for name, found in each.conditions.items() if found.since <= time}
     if len(conditions) == len(each.conditions) and (each.began is None or each.began <= time):
         return each
@@ -215,12 +215,14 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
 def _waiting(each: Workload | Pod) -> Workload | Pod:
     """An object as it was when it was created."""
     if isinstance(each, Pod):
-        return replace(each, node="", nominated_node="", start=None, terminating=False, gone_at=None)
+        undone = replace(each, node="", nominated_node="", start=None, terminating=False)
+        return replace(undone, gone_at=None, told_at=None)
     return replace(
         each,
         admission=None,
         conditions=frozen(),
         reclaimable=frozen(),
+        ended=frozen(),
         time_outs=0,
         requeue_at=None,
         began=None,

@@ -179,6 +179,14 @@ class Plan:
 
         return impossible(self.trace, self.cluster, self.policy, self.options) or ()
 
+    @property
+    def begins(self) -> str:
+        """A sentence that says which world it begins in, and where the policy takes over nothing of it."""
+        begins = self.at_start.begins
+        if begins and self.at_start.takes_part and not self._taken:
+            return f"{begins}; the plugin {self.policy.name} takes none of them over"
+        return begins
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What the inputs say that changes nothing here, in sentences."""
@@ -235,10 +243,18 @@ class Plan:
 
     def _left_out(self) -> Iterator[str]:
         """What is there already according to the manifests, and the policy does not begin with."""
-        several = [each for each in (self.cluster, self.at_start.later) if each is not None]
-        taken = {job.id for each in several for job, *_ in running_jobs(self.policy, each, 0)}
         by_queues = self.policy.admits_by_queues(self.cluster)
-        yield from not_as_it_was(several, taken, self.policy.name, by_queues=by_queues)
+        yield from not_as_it_was(self._worlds, self._taken, self.policy.name, by_queues=by_queues)
+
+    @property
+    def _worlds(self) -> list[Cluster]:
+        """The cluster with the work that is there, then, if there is one, with what comes later."""
+        return [each for each in (self.cluster, self.at_start.later) if each is not None]
+
+    @cached_property
+    def _taken(self) -> frozenset[str]:
+        """The jobs that the policy makes of the work of the manifests, by namespace and name."""
+        return frozenset(job.id for each in self._worlds for job, *_ in running_jobs(self.policy, each, 0))
 
     @cached_property
     def run_name(self) -> str:

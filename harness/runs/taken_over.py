@@ -35,7 +35,11 @@ def not_as_it_was(
     own = {pod.key for standing in held for pod in standing.pods.values()}
     more = [pod.key for standing in held for pod in standing.more]
     bound = [pod for pod in cluster.pods if pod.node and not pod.terminating]
-    going = [pod.key for pod in cluster.pods if pod.terminating]
+    going = [
+        pod.key
+        for pod in cluster.pods
+        if pod.terminating and not (pod.key in cluster.staying and (pod.key in own or pod.key in taken))
+    ]
     yield from _said(going, "are terminating", "they are taken to be gone")
     yield from _missing(held, [each.key for each in working if each.holds_quota])
     yield from _without_node(cluster, bound, own, taken)

@@ -124,7 +124,7 @@ class Work:
     def _work(self) -> Iterator[Workload | Pod]:
         """The manifests that take part."""
         for each in self._several:
-            yield from each.workloads
+            yield from (workload for workload in each.workloads if workload.takes_part)
             yield from each.pods
 
     def _endless(self) -> list[Arrival]:

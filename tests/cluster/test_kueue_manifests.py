@@ -421,6 +421,12 @@ def test_local_queues_of_one_name_differ_by_namespace() -> None:
     ]
 
 
+def test_a_workload_that_is_given_twice_is_refused() -> None:
+    """As any other object, by namespace and name."""
+    made = manifest("Workload", "w", {"queueName": "q", "podSets": [{"name": "main", "count": 1}]})
+    assert faults(FLAVOR, queue(), made, made) == ["is given twice; the first is in document 3, Workload w"]
+
+
 def test_workload_priority_class_comes_before_a_priority_class() -> None:
     """Kueue prefers it, and two values under one name are worth a warning."""
     wpc = {

@@ -11,6 +11,7 @@ from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.cluster.standing import Standing, standing_of
 from harness.cluster.workloads import Workload
+from harness_plugins.kueue.manifests.beginning import running_jobs
 
 
 def cluster(*objects: Manifest) -> Cluster:
@@ -170,3 +171,26 @@ def test_what_leads_pods_to_a_workload_is_part_of_what_a_cluster_is() -> None:
     digests = {cluster(held(), each).digest for each in there}
     digests |= {cluster(held(), job("a", hours), there[0]).digest for hours in (8, 9)}
     assert len(digests) == 4
+
+
+def test_a_pod_that_only_has_the_name_of_a_workload_is_a_job_of_its_own() -> None:
+    """It runs and the Workload waits, so it is not of it; both take part, each by a name of its own."""
+    waits = workload("a", 1, owners=[])
+    waits["metadata"]["name"] = "a"
+    dump = cluster(waits, pod("a", "n0", 4, started=1, owners=[]), pod("b", "n0", 4, started=1, owners=[]))
+    assert [(each.key, each.workload) for each in dump.pods] == [("pod d/a", ""), ("d/b", "")]
+    assert [job.id for job, *_ in running_jobs(dump)] == ["d/a", "pod d/a", "d/b"]
+
+
+@pytest.mark.parametrize(("succeeded", "reclaimable", "wanted"), [(0, 0, 4), (1, 0, 3), (9, 0, 2), (2, 1, 2)])
+def test_pods_that_have_succeeded_are_not_wanted_unless_others_stand_in(
+    succeeded: int, reclaimable: int, wanted: int
+) -> None:
+    """Of four pods at a time two run; `reclaimablePods` counts some of those that have succeeded already."""
+    pods = [pod(f"a-{n}", "n0", 1, started=9, owners=owner("Job", "a")) for n in range(2 + succeeded)]
+    for each in pods[2:]:
+        each["status"]["phase"] = "Succeeded"
+    admitted = workload("a", 1, pods=4, held=9)
+    admitted["status"]["reclaimablePods"] = [{"name": "main", "count": reclaimable}]
+    found = standing(admitted, *pods)
+    assert (found.wanted, len(found.pods), found.more) == (wanted, 2, ())

@@ -241,17 +241,27 @@ def test_a_plugin_that_does_not_take_them_over_is_told_of(replay: Callable[..., 
     )
 
 
-@pytest.mark.parametrize(("grace", "starts"), [(0.5, None), (3, 2)])
+@pytest.mark.parametrize(
+    ("grace", "of_deletion", "starts"),
+    [(0.5, None, None), (3, None, 2), (0.5, 3, 2), (3, 0.5, None), (None, 3, 2), (None, None, None)],
+)
 def test_a_pod_that_is_terminating_holds_its_node_until_it_is_gone(
-    grace: float, starts: float | None, replay: Callable[..., Run]
+    grace: float | None, of_deletion: float | None, starts: float | None, replay: Callable[..., Run]
 ) -> None:
-    """Gone at 2 h: told to go before the first submission it is over then; told later it runs on."""
+    """Gone at 2 h: told to go before the first submission it is over then; told later it runs on.
+
+    The deletion says how long it had; else its spec does, and without that it is half a minute.
+    """
     going = pod("going", -3, -2, cpu=8)
     going["metadata"]["deletionTimestamp"] = at(2)
-    going["spec"]["terminationGracePeriodSeconds"] = int(grace * 3600)
+    if grace is not None:
+        going["spec"]["terminationGracePeriodSeconds"] = int(grace * 3600)
+    if of_deletion is not None:
+        going["metadata"]["deletionGracePeriodSeconds"] = int(of_deletion * 3600)
     run = replay(cluster(going, nodes=True), 0, plugin="default-preemption", at_start="dump")
     assert left_out(run) == []
     assert began(run) == {"default/going": (0, 0), "j0": (0, starts)}
+    assert not [each for each in run.info["cluster"]["warnings"] if "terminating" in each]
 
 
 class Idle:
@@ -279,6 +289,19 @@ def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[...
         assert f"{count:,} pods of the manifests wait for a node; Idle does not take them over" in said
         runs = [each for each in said if each.startswith("1 pods of the manifests run already; Idle")]
         assert len(runs) == (world == "dump")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_pod_that_has_the_name_of_a_workload_takes_part_beside_it(
+    known: bool, replay: Callable[..., Run]
+) -> None:
+    """Also where the trace has the Workload as a job."""
+    work = cluster(workload("a", -2), pod("a", -3, -2, cpu=8), nodes=True).manifests
+    where = cluster_from([*cluster().manifests, *work], "dump.yaml")
+    run = replay(where, 0, at_start="dump", columns={"job_id": ["default/a"]} if known else {})
+    there = began(run)
+    assert there.pop("pod default/a") == (0, 0)
+    assert there == ({"default/a": (0, None)} if known else {"default/a": (0, None), "j0": (0, None)})
 
 
 @pytest.mark.parametrize(("world", "there"), [("dump", ["runs", "waits"]), ("empty", [])])

@@ -126,7 +126,9 @@ def test_limits_are_taken_where_they_are_told(replay: Callable[..., Run]) -> Non
 
 def test_dropped_work_takes_no_part(replay: Callable[..., Run], trace: Trace, tmp_path: Path) -> None:
     """The jobs run as on the cluster without it; quotas can be isolated then."""
-    where = world(workload("runs", 4, since=2), cpu=8)
+    done = workload("done", 4, since=2)
+    done["status"]["conditions"].append({"type": "Finished", "status": "True"})
+    where = world(workload("runs", 4, since=2), done, cpu=8)
     run = replay(where, unfinished="drop")
     empty = harness.replay(
         trace, plugin="kueue-classic", cluster=where, output=tmp_path / "results", at_start="empty"

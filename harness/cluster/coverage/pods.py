@@ -212,7 +212,12 @@ _KOORDINATORS: list[Row] = [
 ]
 
 POD = Coverage(
-    metadata(namespaced=True, labels=True, stays=False, counts=("deletionTimestamp", "ownerReferences")),
+    metadata(
+        namespaced=True,
+        labels=True,
+        stays=False,
+        counts=("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"),
+    ),
     OWNERS,
     modelled("metadata.annotations{kueue.x-k8s.io/workload}"),
     _KOORDINATORS,

@@ -179,7 +179,7 @@ def _starts(cluster: Cluster, manifest: Workload) -> Iterator[Start]:
     pod_sets = []
     counts = {}
     for pod_set in pod_sets_left(manifest):
-        given = admitted.get(pod_set.name, pod_set.count)
+        given = admitted.get(pod_set.name, pod_set.count) - manifest.ended.get(pod_set.name, 0)
         if 0 < given < pod_set.count:
             counts[pod_set.name] = given
             if given < pod_set.min_count:

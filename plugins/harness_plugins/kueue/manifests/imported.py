@@ -53,13 +53,12 @@ def held_back(manifest: Manifest, gates: Gates) -> str:
 
 def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:
     """A manifest's pod sets without the pods that have ended; of some there may be none left."""
-    if not manifest.reclaimable:
+    if not manifest.reclaimable and not manifest.ended:
         return manifest.pod_sets
-    return tuple(_without_ended(each, manifest.reclaimable.get(each.name, 0)) for each in manifest.pod_sets)
+    return tuple(_without_ended(each, manifest.over(each)) for each in manifest.pod_sets)
 
 
-def _without_ended(pod_set: PodSet, ended: int) -> PodSet:
-    gone = min(ended, pod_set.count)
+def _without_ended(pod_set: PodSet, gone: int) -> PodSet:
     return replace(pod_set, count=pod_set.count - gone, reclaimed=gone) if gone else pod_set
 
 
