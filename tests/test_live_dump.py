@@ -124,8 +124,44 @@ def test_a_pod_without_a_workload_takes_room_and_is_named(tmp_path: Path) -> Non
     assert run.jobs.filter(pl.col("job_id") == "late")["start_time"].to_list() == [None]
     (said,) = warnings(run)
     assert said == (
-        "Pods of the manifests: 1 belong to no Workload (d/notebook): they hold room on nodes, and no quota"
+        "Pods of the manifests that belong to no Workload: 1 (d/notebook); "
+        "they hold room on nodes, and no quota"
     )
+
+
+def test_a_forecast_counts_a_gang_that_came_back_from_the_time_out_of_its_pods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One pod of two binds, and both are told to go after 30 min; after 40 min there is room for both."""
+    keeps, ends = pod("keeps", "n0", 4, started=1, owners=[]), pod("ends", "n1", 8, started=1, owners=[])
+    keeps["spec"]["activeDeadlineSeconds"] = 100 * 3600
+    ends["spec"]["activeDeadlineSeconds"] = 100 * 60
+    gang = workload("gang", 4, pods=2, created=0)
+    gang["spec"]["maximumExecutionTimeSeconds"] = 3600
+    dump = written(tmp_path, node("n0"), node("n1"), queue(gpus=24), keeps, ends, gang)
+    (waits,) = forecast(capsys, "--cluster", dump)["waiting"]
+    assert [waits[f"{p}_seconds"] for p in ("p10", "p50", "p90")] == [2400.0] * 3
+
+
+def test_a_forecast_takes_pods_that_go_to_be_gone_but_for_those_of_evicted_workloads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of nobody's has its node for 6 min more, and its place is given away now; a note names it alone."""
+    stray = pod("stray", "n0", 8, started=1, owners=[], deletionTimestamp=ago(-0.1))
+    evicted, its_job, its_pod = running("evicted", 8, "n1", priority=-1)
+    since = {"type": "Evicted", "status": "True", "reason": "Preempted", "lastTransitionTime": ago(0)}
+    evicted["status"]["conditions"].append(since)
+    its_pod["metadata"]["deletionTimestamp"] = ago(-0.1)
+    first, second = workload("first", 8, created=2), workload("second", 8, created=1)
+    dump = written(
+        tmp_path, node("n0"), node("n1"), queue(gpus=16), stray, evicted, its_job, its_pod, first, second
+    )
+    found = forecast(capsys, "--cluster", dump, "--history", history(tmp_path, 10))
+    starts = {each["name"]: each["p50_seconds"] for each in found["waiting"]}
+    assert starts["d/job-first-1a2b3"] == 0
+    assert 360 <= starts["d/job-second-1a2b3"] < 400
+    (note,) = [each for each in found["notes"] if "terminating" in each]
+    assert note == "Pods of the manifests that are terminating: 1 (d/stray); they are taken to be gone"
 
 
 def test_pods_of_a_daemon_set_never_end_in_a_forecast(
@@ -140,7 +176,7 @@ def test_pods_of_a_daemon_set_never_end_in_a_forecast(
     assert found["running"] == 1
     (waits,) = found["waiting"]
     assert waits["p50_seconds"] == 3600.0
-    assert any("1 belong to no Workload (d/agent)" in note for note in found["notes"])
+    assert any("belong to no Workload: 1 (d/agent)" in note for note in found["notes"])
     run = replayed(tmp_path, dump)
     assert value(run, "jobs.at_start") == 2
 
@@ -158,15 +194,15 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
     )  # fmt: skip
     run = replayed(tmp_path, dump)
     finds = "the scheduler finds nodes for them"
-    said = [each.split("manifests: 1 ", 1)[1].removesuffix(f": {finds}") for each in warnings(run)]
+    said = [each.split("manifests that ", 1)[1].removesuffix(f"; {finds}") for each in warnings(run)]
     assert said == [
-        "hold quota, and none of their Pods is in the manifests (d/job-unseen-1a2b3)",
-        "hold quota, and not all of their Pods are in the manifests (d/job-partly-1a2b3)",
-        "run on nodes that are not in the manifests (d/lost-0)",
-        "run on nodes that are not in the manifests (d/astray): they are left out",
-        "run on nodes that have no room for them beside the others (d/second-0)",
-        "run, and their Workloads hold no quota (d/stopped): they are taken to be gone",
-        "are more than their Workloads ask for (d/many-0): those that run hold room, and no quota",
+        "hold quota while none of their Pods is in the manifests: 1 (d/job-unseen-1a2b3)",
+        "hold quota while not all of their Pods are in the manifests: 1 (d/job-partly-1a2b3)",
+        "run on nodes that are not in the manifests: 1 (d/lost-0)",
+        "run on nodes that are not in the manifests: 1 (d/astray); they are left out",
+        "run on nodes that have no room for them beside the others: 1 (d/second-0)",
+        "run while their Workloads hold no quota: 1 (d/stopped); they are taken to be gone",
+        "are more than their Workloads ask for: 1 (d/many-0); those that run hold room, and no quota",
     ]
     assert sum(each.endswith(finds) for each in warnings(run)) == 4
     where = bound(run)

@@ -108,7 +108,9 @@ def test_what_reaches_nothing_is_a_named_warning(write_trace: Callable[..., Path
     assert budget == (
         "PodDisruptionBudget shop/nobody: spec.selector matches no pod of the trace or the manifests"
     )
-    assert pods.startswith("1 pods of the manifests run already; Idle does not take them over")
+    assert pods.startswith(
+        "Pods of the manifests that run already: 1 (shop/web); Idle does not take them over"
+    )
 
 
 QUOTAS = """

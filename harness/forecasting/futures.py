@@ -200,8 +200,8 @@ class _Seen(NullRecorder):
         self._open.discard(place)
 
     def _taken_from(self, place: int, fact: Fact) -> None:
-        if place in self._bound:
-            self._bound[place] -= fact.pods
+        if place in self._bound:  # who goes as a whole may have had nodes for some of its pods alone
+            self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
         if place in self._leaving:
             self._leaving.discard(place)
         elif fact.action == PREEMPT:

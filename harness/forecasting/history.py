@@ -18,6 +18,7 @@ from harness.generate.uniform import uniform
 from harness.options import resolve
 from harness.policy import ENDLESS, Job
 from harness.runs.impossible import impossible, sentences
+from harness.text import counted
 from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
 from harness.trace.job_rows import count_jobs
@@ -223,7 +224,7 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
     names = sorted({str(row[0]) for row in unknown})
     named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     return replace(trace, frame=kept), [
-        f"{left:,} jobs are of queues that the cluster does not have ({named}), and are left out"
+        f"{counted(left, 'job')} of queues that the cluster does not have ({named}): left out"
     ]
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.cluster.load import load_cluster
 from harness.cluster.model import frozen
 from harness.cluster.queues_missing import REMEDY, without_queues
-from harness.cluster.standing import latest_of
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
+from harness.forecasting.dates import known_until
 from harness.forecasting.ended import ended_jobs
 from harness.forecasting.forecast import Forecast
 from harness.forecasting.futures import Future, Settings, World
@@ -26,7 +26,7 @@ from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.questions import assumptions
-from harness.runs.taken_over import not_as_it_was
+from harness.runs.taken_over import not_as_it_was, workloads_left_out
 from harness.text import counted
 from harness.units import LONGEST, parse_duration
 
@@ -106,7 +106,7 @@ class Asked:
             at: what time it is, microseconds since 1970; None for the last that the manifests know of.
         """
         cluster, settings = self._settings(given, plugins)
-        latest = latest_of(cluster)
+        latest = known_until(cluster)
         if at is not None and latest is not None and at < latest:
             raise OptionError("now: the manifests know of something that happened later")
         now = now_of(cluster, settings.policy, at)
@@ -117,10 +117,13 @@ class Asked:
         there = replace(cluster, as_of=now.at)
         notes += not_as_it_was([there], taken, settings.policy.name, by_queues=by_queues)
         if not now.waiting and self.submit is None:
+            lost = list(workloads_left_out([cluster], taken, settings.policy.name, by_queues=by_queues))
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "
-                f"{settings.policy.name} to forecast",
-                hint="-p names another scheduler; --submit JOB.yaml says what one job more would do",
+                f"{'; '.join([f'{settings.policy.name} to forecast', *lost])}",
+                hint="-p names another scheduler; --submit JOB.yaml says what one job more would do"
+                if not lost or not by_queues
+                else None,
             )
         worlds = [world_of(cluster, now, history, settings, why)]
         coming = worlds[0][0].coming
@@ -140,7 +143,7 @@ class Asked:
         if lost and (self.plugin is None or not now.waiting):
             raise InputError(
                 f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
-                "have not ended, and no ClusterQueue that they could start from",
+                f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
                 hint=REMEDY,
             )
 
@@ -222,7 +225,9 @@ class Asked:
                 why = _reason(error)
                 none = f"there is no history ({why}): nothing comes later, and jobs run to their limits"
                 return None, [*notes, none], why
-            notes.append(f"history: the {trace.frame.height:,} jobs of the manifests that have ended")
+            ended = counted(trace.frame.height, "job")
+            has = "has" if trace.frame.height == 1 else "have"
+            notes.append(f"history: the {ended} of the manifests that {has} ended")
         else:
             trace = read_trace(self.history, plugins, reader=self.reader)
         history = history_of(trace, cluster, settings.policy, settings.options)
@@ -233,7 +238,7 @@ class Asked:
 
 def _reason(error: TraceError) -> str:
     """Why something cannot be read, in one line."""
-    more = f"; and {len(error.faults) - 1:,} faults more" if len(error.faults) > 1 else ""
+    more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
 
 

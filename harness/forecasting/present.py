@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.cluster.standing import latest_of, standing_of
+from harness.cluster.standing import standing_of
 from harness.cluster.workloads import Workload
 from harness.errors import OptionError
+from harness.forecasting.dates import created_of_pods, known_until
 from harness.forecasting.traits import Traits, limit_of, traits_of
 from harness.policy import Job
 from harness.runs.questions import running_jobs
@@ -101,7 +102,7 @@ def now_of(
             f"{policy.name} does not take over what a cluster holds, so there is no forecast with it",
             hint="name another plugin with -p",
         )
-    time = latest_of(cluster) if at is None else at
+    time = known_until(cluster) if at is None else at
     return Now(time, present_of([job for job, *_ in running_jobs(policy, cluster, 0)], cluster, time, said))
 
 
@@ -118,10 +119,12 @@ def present_of(
     """
     workloads = {each.key: each for each in cluster.workloads}
     pods = {each.key: each for each in cluster.pods}
+    created: dict[str, int | None] = {**created_of_pods(cluster)}
+    created |= {each.key: each.created for each in cluster.workloads}
     found = []
     for job in jobs:
         manifest: Workload | Pod = workloads[job.id] if job.id in workloads else pods[job.id]
-        present = _present(job, traits_of(job, cluster), manifest, cluster, time)
+        present = _present(job, traits_of(job, cluster), manifest, created.get(job.id), cluster, time)
         if said is not None and job.id in said:
             user, requested = said[job.id]
             present = present._replace(traits=present.traits._replace(user=user, limit=limit_of(requested)))
@@ -130,16 +133,19 @@ def present_of(
 
 
 def _present(
-    job: Job, traits: Traits, manifest: Workload | Pod, cluster: Cluster, now: int | None
+    job: Job,
+    traits: Traits,
+    manifest: Workload | Pod,
+    created: int | None,
+    cluster: Cluster,
+    now: int | None,
 ) -> Present:
     since = standing_of(cluster, manifest).since
     if isinstance(manifest, Workload):
         leaving = manifest.holds_quota and manifest.is_true("Evicted")
         waits = leaving or not manifest.holds_quota
-        created = manifest.created
     else:
         leaving, waits = False, not manifest.node
-        created = None
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
     limit, lasting = _limit(manifest, since), is_lasting(manifest, cluster)

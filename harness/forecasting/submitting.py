@@ -25,6 +25,7 @@ LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 """The annotation of a Job with how many pods it may begin where not all fit."""
 
+_NO_POD = "so there is no pod that could start"
 _KINDS = ("Job", "Pod", "Workload")
 
 
@@ -68,6 +69,9 @@ def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
     named = {"name": name, "namespace": namespace, "uid": "~submitted"}
     labels = _map(metadata.get("labels"))
     faults: list[Fault] = []
+    _check_containers(job, faults)
+    if faults:
+        raise ClusterError(source, faults)
     if job.get("kind") == "Workload":
         document = {**job, "metadata": {**metadata, **named}, "status": {}}
     elif labels.get(QUEUE):
@@ -88,6 +92,22 @@ def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
         )
     latest = max((each.created or 0 for each in cluster.workloads), default=0)
     return replace(cluster, workloads=(*cluster.workloads, replace(workload, created=latest + 1)))
+
+
+def _check_containers(job: Mapping[str, Any], faults: list[Fault]) -> None:
+    """That every pod of a job has something to run, else there is no pod that could start."""
+    fields = Fields(job, "", faults)
+    spec = fields.child("spec")
+    if job.get("kind") == "Workload":
+        templates = [each.child("template") for each in spec.items("podSets")]
+        if not templates and not faults:
+            spec.fault("podSets", f"there are none, {_NO_POD}")
+    else:
+        templates = [fields if job.get("kind") == "Pod" else spec.child("template")]
+    for template in templates:
+        pods = template.child("spec")
+        if not pods.raw("containers") and not faults:
+            pods.fault("containers", f"there are none, {_NO_POD}")
 
 
 def _workload_of(
@@ -139,7 +159,7 @@ def _counts(
     parallelism = fields.integer("parallelism", 1, least=0)
     count = min(parallelism, fields.integer("completions", parallelism, least=0))
     if not count and not faults:
-        faults.append(Fault("", "spec: parallelism or completions is 0, so there is no pod that could start"))
+        faults.append(Fault("", f"spec: parallelism or completions is 0, {_NO_POD}"))
     annotations = _map(metadata.get("annotations"))
     if LEAST not in annotations:
         return {"count": count}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.forecasting.against import By, Displaced, Shift
 from harness.forecasting.backtest import Coverage
 from harness.forecasting.forecast import Forecast, Start, Times
-from harness.text import aligned, folded
+from harness.text import aligned, counted, folded
 from harness.units import format_duration
 
 _ROWS = 20
@@ -124,7 +124,8 @@ def _of_job(
 ) -> Iterator[str]:
     """What the job that is to be submitted would do."""
     low, middle, high = _times(job.times)
-    sentence = f"{where}{job.name.removeprefix('default/')} would start in {middle} (p10 {low}, p90 {high})"
+    starts = middle if middle in ("now", "later") else f"in {middle}"
+    sentence = f"{where}{_name(job.name)} would start {starts} (p10 {low}, p90 {high})"
     if job.unstarted:
         sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
     displaced = forecast.displaced
@@ -173,7 +174,7 @@ def _notes(forecast: Forecast) -> Iterator[str]:
         if start.never:
             yield f"{start.name} can never start: {start.never}"
     if early := forecast.ended_early:
-        yield f"{len(early):,} futures were ended early: {early[0].stopped}"
+        yield f"{counted(len(early), 'future')} ended early: {early[0].stopped}"
 
 
 def _table(

@@ -22,6 +22,26 @@ from harness.forecasting.quantiles import quantile
 from harness.forecasting.text import text
 from harness.units import HOUR
 
+PODS = """\
+{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, pods: 10}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: runs, namespace: d}
+spec:
+  nodeName: n
+  activeDeadlineSeconds: 36000
+  containers: [{name: c, resources: {requests: {cpu: 4}}}]
+status: {phase: Running, startTime: "2026-01-05T11:00:00Z"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: next, namespace: d}
+spec:
+  activeDeadlineSeconds: 36000
+  containers: [{name: c, resources: {requests: {cpu: 4}}}]
+"""
+"""A node, a Pod that runs on all of it, and one that waits."""
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 
 
@@ -139,7 +159,9 @@ def test_futures_that_were_ended_early_are_told(tmp_path: Path) -> None:
     one, *others = found.futures
     early = replace(found, futures=(one, *(each._replace(stopped="it goes nowhere") for each in others)))
     assert early.to_json()["ended_early"] == {"futures": 2, "why": "it goes nowhere"}
-    assert "- 2 futures were ended early: it goes nowhere" in text(early)
+    assert "- 2 futures ended early: it goes nowhere" in text(early)
+    once = replace(found, futures=(one, early.futures[1]))
+    assert "- 1 future ended early: it goes nowhere" in text(once)
 
 
 def test_one_job_more_waits_and_displaces(tmp_path: Path) -> None:
@@ -171,6 +193,18 @@ def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None
     assert mine.times[1] == 8 * HOUR
     assert found.displaced == []
     assert "mine would start in 8h00m (p10 8h00m, p90 8h00m); it displaces nobody" in text(found)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "told"),
+    [(8, "start now (p10 now, p90 now)"), (4, "start later (p10 later, p90 later), and not by")],
+)
+def test_when_one_job_more_starts_is_said_in_words(cpu: int, told: str) -> None:
+    """At once where there is room, and later where the horizon comes first."""
+    limited = workload("mine", 4, limit=3600)
+    world = cluster(queue("q", cpu), workload("next", 4, hours=1, limit=7200))
+    found = harness.forecast(world, submit=limited, futures=2, workers=1, now=_now(), horizon="1h")
+    assert f"mine would {told}" in text(found)
 
 
 def test_who_plays_the_futures_does_not_matter(tmp_path: Path) -> None:
@@ -286,6 +320,7 @@ def test_the_document_has_the_same_for_dashboards(
         ({"deadline": [1]}, "spec.activeDeadlineSeconds: must be a whole number"),
         ({"parallelism": 0}, "spec: parallelism or completions is 0, so there is no pod that could start"),
         ({"parallelism": "many"}, "spec.parallelism"),
+        ({"template": None}, "spec.template.spec.containers: there are none, so there is no pod that"),
         (
             {"least": "2"},
             "must be a whole number above 0 and less than the number of its pods, 2, not '2'",
@@ -313,6 +348,8 @@ def test_a_job_that_cannot_be_submitted_is_refused(
         job["spec"]["parallelism"] = changed["parallelism"]
     if "deadline" in changed:
         job["spec"]["activeDeadlineSeconds"] = changed["deadline"]
+    if "template" in changed:
+        job["spec"]["template"] = changed["template"]
     if "cpu" in changed:
         requests = job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
         requests["cpu"] = changed["cpu"]
@@ -395,6 +432,21 @@ def test_pods_that_wait_for_a_node_are_forecast_too(tmp_path: Path) -> None:
     assert quantiles(found, "q-jobs/next")[1] == pytest.approx(3, abs=0.1)
 
 
+@pytest.mark.parametrize("known", [{"creationTimestamp": "2026-01-05T13:00:00Z"}, {}])
+def test_now_is_the_last_time_that_a_pod_that_waits_knows_of(known: Manifest) -> None:
+    """When it was created, since when it waits, or when it found no node; an earlier now is refused."""
+    node, runs, waits = yaml.safe_load_all(PODS)
+    waits["metadata"].update(known)
+    failed = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "2026-01-05T13:00:00Z"}
+    waits["status"] = {"phase": "Pending", **({} if known else {"conditions": [failed]})}
+    found = harness.forecast(cluster(node, runs, waits), futures=1, workers=1)
+    assert found.world.now.at == _now() + HOUR
+    (start,) = found.starts
+    assert start.waited == (0 if known else None)
+    with pytest.raises(OptionError, match="the manifests know of something that happened later"):
+        harness.forecast(cluster(node, runs, waits), futures=1, workers=1, now=_now())
+
+
 def ended(count: int, hours: float = 5) -> list[Manifest]:
     """Workloads that ran so long each, one an hour, the last one until noon."""
     found = []
@@ -458,6 +510,29 @@ def test_a_history_in_which_nothing_took_time_is_named(tmp_path: Path) -> None:
         harness.forecast(cluster(queue("q", 4), *THERE), history=ran(tmp_path, *[0.0] * 4), now=_now())
 
 
+def test_workloads_whose_queue_is_not_there_are_named() -> None:
+    """That they wait for a queue that the manifests lack, and not for another scheduler."""
+    queues = queue("q", 4)
+    lost, none = workload("lost", 4, hours=1, limit=3600), workload("none", 4, hours=1)
+    lost["spec"]["queueName"] = "nowhere"
+    del none["spec"]["queueName"]
+    named = (
+        "Workloads of the manifests that wait in a LocalQueue that is not in the manifests: 1 (default/lost "
+        "in nowhere); they are left out; add what"
+    )
+    nameless = "Workloads of the manifests that name no queue: 1 (default/none); they are left out"
+    with pytest.raises(InputError) as told:
+        harness.forecast(cluster(queues, lost, none), futures=1, workers=1)
+    assert named in str(told.value)
+    assert nameless in str(told.value)
+    assert told.value.hint is None
+    beside = workload("next", 4, hours=1, limit=3600)
+    found = harness.forecast(cluster(queues, lost, none, beside), futures=1, workers=1)
+    assert [each.name for each in found.starts] == ["default/next"]
+    for part in (named, nameless):
+        assert len([note for note in found.notes if note.startswith(part)]) == 1
+
+
 def test_workloads_without_queues_are_asked_for_their_queues() -> None:
     """A dump without ClusterQueues is incomplete; it does not show that nobody waits."""
     world = cluster(workload("runs", 4, since=2), workload("next", 4, hours=1))
@@ -466,6 +541,8 @@ def test_workloads_without_queues_are_asked_for_their_queues() -> None:
             harness.forecast(world, plugin=plugin, futures=1, workers=1, now=_now())
         assert "holds 2 Workloads of Kueue that have not ended, and no ClusterQueue" in str(told.value)
         assert "clusterqueues" in str(told.value.hint)
+    with pytest.raises(InputError, match="holds 1 Workload of Kueue that has not ended, and no ClusterQueue"):
+        harness.forecast(cluster(workload("lost", 4, hours=1)), futures=1, workers=1)
 
 
 def test_names_that_begin_alike_are_whole_or_differ() -> None:

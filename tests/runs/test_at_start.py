@@ -236,7 +236,7 @@ def test_a_plugin_that_does_not_take_them_over_is_told_of(replay: Callable[..., 
     run = replay(cluster(workload("new", 1)), 0, 2, plugin="none")
     assert list(began(run)) == ["j0", "j1"]
     assert any(
-        each.startswith("1 Workloads of the manifests hold quota or wait")
+        each.startswith("Workloads of the manifests that wait for quota: 1 (")
         for each in run.info["cluster"]["warnings"]
     )
 
@@ -260,6 +260,7 @@ def test_a_pod_that_is_terminating_holds_its_node_until_it_is_gone(
         going["metadata"]["deletionGracePeriodSeconds"] = int(of_deletion * 3600)
     run = replay(cluster(going, nodes=True), 0, plugin="default-preemption", at_start="dump")
     assert left_out(run) == []
+    assert not [each for each in run.info["cluster"]["warnings"] if "terminating" in each]
     assert began(run) == {"default/going": (0, 0), "j0": (0, starts)}
     assert not [each for each in run.info["cluster"]["warnings"] if "terminating" in each]
 
@@ -286,8 +287,10 @@ def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[...
     where = cluster(pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2), nodes=True)
     for world, count in (("dump", 2), ("empty", 1)):
         said = replay(where, 0, 2, at_start=world, plugin=Idle).info["cluster"]["warnings"]
-        assert f"{count:,} pods of the manifests wait for a node; Idle does not take them over" in said
-        runs = [each for each in said if each.startswith("1 pods of the manifests run already; Idle")]
+        (waits,) = [each for each in said if each.startswith("Pods of the manifests that wait for a node")]
+        assert f": {count} (" in waits
+        assert waits.endswith("; Idle does not take them over")
+        runs = [each for each in said if each.startswith("Pods of the manifests that run already: 1 (")]
         assert len(runs) == (world == "dump")
 
 

@@ -21,6 +21,7 @@ from kueue_worlds import (
 )
 
 import harness
+from harness.cluster.queues_missing import REMEDY
 from harness.errors import ClusterError
 from harness.options import resolve
 from harness.plugins import load
@@ -357,18 +358,18 @@ def test_workloads_that_were_admitted_while_others_leave_wait_for_them() -> None
 def test_policies_that_do_not_take_workloads_over_say_so(
     write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """By number; for Kueue only those of queues that do not exist."""
+    """By number and name; for Kueue only those of queues that do not exist."""
     manifests = [flavor(), queue("default", cpu=4), workload("old", 2, hour=1, since=2, queue="default")]
     manifests.append(workload("lost", 1, hour=1, queue="nowhere"))
     path = tmp_path / "cluster.yaml"
     path.write_text(yaml.safe_dump_all(manifests))
-    for plugin, left_out in (("none", "2"), ("kueue-classic", "1")):
+    held = "Workloads of the manifests that hold quota: 1 (default/old); none does not take them over, "
+    lost = "Workloads of the manifests that wait in a LocalQueue that is not in the manifests: "
+    lost += f"1 (default/lost in nowhere); they are left out; {REMEDY}"
+    left_out = {"none": [f"{held}so their quota is taken to be free", lost], "kueue-classic": [lost]}
+    for plugin, told in left_out.items():
         run = harness.replay(write_trace({}), plugin=plugin, cluster=path, output=tmp_path / "results")
-        (warning,) = run.info["cluster"]["warnings"]
-        assert warning == (
-            f"{left_out} Workloads of the manifests hold quota or wait for it; {plugin} does not take them "
-            "over, so their quota is taken to be free"
-        )
+        assert run.info["cluster"]["warnings"] == told
     assert run.jobs.select("job_id", "state").rows() == [("default/old", "finished"), ("j0", "finished")]
 
 

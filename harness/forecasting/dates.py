@@ -1,0 +1,43 @@
+"""What the manifests of Pods say of times, which the model of a Pod does not keep, and so what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from harness.cluster.fields import Fields
+from harness.cluster.standing import latest_of
+from harness.cluster.workloads import read_time
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+
+
+def created_of_pods(cluster: Cluster) -> dict[str, int]:
+    """When Pods were created, by namespace and name, microseconds since 1970; of those that say it."""
+    created = ((key, read_time(metadata, "creationTimestamp")) for key, metadata, _ in _pods(cluster))
+    return {key: time for key, time in created if time is not None}
+
+
+def known_until(cluster: Cluster) -> int | None:
+    """The last thing that Workloads and Pods say happened, microseconds since 1970; None for none.
+
+    A Pod that waits has no start: it says when it was created, and since when its conditions hold.
+    """
+    times = [latest_of(cluster), *created_of_pods(cluster).values()]
+    for _, _, status in _pods(cluster):
+        times += [read_time(each, "lastTransitionTime") for each in status.items("conditions")]
+    return max((time for time in times if time is not None), default=None)
+
+
+def _pods(cluster: Cluster) -> Iterator[tuple[str, Fields, Fields]]:
+    """Namespace and name, metadata and status of each Pod that takes part."""
+    there = {pod.key for pod in cluster.pods}
+    for manifest in cluster.manifests if there else ():
+        if manifest.get("kind") != "Pod":
+            continue
+        fields = Fields(manifest, "", [])  # what is faulty was said when they were read
+        metadata = fields.child("metadata")
+        key = f"{metadata.raw('namespace') or 'default'}/{metadata.raw('name')}"
+        if key in there:
+            yield key, metadata, fields.child("status")
