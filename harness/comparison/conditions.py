@@ -178,7 +178,7 @@ class Condition:
             difference = value - base
             relative = difference / abs(base) if base else None
         if self.bound.endswith("%"):
-            difference = relative if relative is not None else _part_of(difference, 0.0)
+            difference = relative if relative is not None else difference and difference * float("inf")
         return _COMPARED[self.how](difference, self.sign * limit)
 
     def _beyond(self, row: Row, ends: tuple[float, float]) -> bool | None:
@@ -266,11 +266,6 @@ class Condition:
         raise OptionError(
             f"condition {self.text!r}: {self.bound!r} is not {what}, as {self.metric} has it", hint=_ALLOWED
         )
-
-
-def _part_of(difference: float, base: float) -> float:
-    """A difference as a part of the baseline's value; of 0 any difference is endless."""
-    return difference / abs(base) if base else difference and difference * float("inf")
 
 
 def parse_condition(text: str) -> Condition:
