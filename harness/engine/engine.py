@@ -17,6 +17,7 @@ from harness.engine.events import Recorder, UnwritableError
 from harness.engine.lifecycle import HalfBound, Lifecycle
 from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
+from harness.engine.recurrence import LONG, Recurrence, Skip, Stand
 from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Arrivals, Source
 from harness.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
@@ -105,6 +106,8 @@ class Engine:
         lifecycle.policy = policy
         tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
         doze: Callable[[int, int], object] | None = _further(policy, "doze", name)
+        stand: Stand | None = _further(policy, "standing", name)
+        skip: Skip | None = _further(policy, "skip", name)
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
@@ -112,8 +115,11 @@ class Engine:
         ends = self._until != FAR
         referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, ends=ends)
         sources = (*lifecycle.sources, arrivals, referee.wakes)
+        recurrence = None
+        if stand is not None and skip is not None:
+            recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
         try:
-            for now in self._play(policy, doze, referee, sources):
+            for now in self._play(policy, doze, recurrence, referee, sources):
                 if watch is not None:
                     watch(now, arrivals.arrived)
         except UnwritableError as error:
@@ -147,6 +153,7 @@ class Engine:
         self,
         policy: Policy,
         doze: Callable[[int, int], object] | None,
+        recurrence: Recurrence | None,
         referee: Referee,
         sources: Sequence[Source],
     ) -> Iterator[int]:
@@ -155,6 +162,7 @@ class Engine:
         Args:
             policy: decides.
             doze: plays idle wakes in a row for it, see `Policy`; None where it does not.
+            recurrence: leaps over idle wakes that repeat what was; None where the policy has no part in that.
             referee: checks what it decides.
             sources: what keeps the replay alive, in the order in which it is delivered within an instant.
 
@@ -174,11 +182,15 @@ class Engine:
             if now == FAR:
                 return
             due = idle.due
-            if due < now and doze is not None and idle.is_one:
-                passed, due = referee.dozed(doze(due, min(now, until)), due)
-                if passed:
-                    lifecycle.cycles = cycles = cycles + passed
-                    idle.put_off(due)
+            if due < now:
+                ahead = min(now, until)
+                if recurrence is not None and ahead - due > LONG and recurrence.leap(ahead):
+                    before, cycles, due = lifecycle.now, lifecycle.cycles, idle.due
+                elif doze is not None and idle.is_one:
+                    passed, due = referee.dozed(doze(due, ahead), due)
+                    if passed:
+                        lifecycle.cycles = cycles = cycles + passed
+                        idle.put_off(due)
             bare = due < now  # nothing but the policy's cycle is due
             if bare:
                 now = due

@@ -151,6 +151,16 @@ class Wakes:
         heapreplace(self._times, at)
         self.due = self._times[0]
 
+    def after(self, now: int) -> tuple[int, ...]:
+        """How long it is until each of them, the next one first."""
+        return tuple([each - now for each in sorted(self._times)])
+
+    def skip(self, span: int) -> None:
+        """All of them happen so much later."""
+        self._times = [each + span for each in self._times]
+        if self._times:
+            self.due = self._times[0]
+
     @property
     def is_one(self) -> bool:
         """Whether there is one such time."""

@@ -31,6 +31,7 @@ from harness.policy.protocol import (
     PolicyFactory,
     Possible,
     RunningJobs,
+    Standing,
     Why,
 )
 from harness.policy.view import View
@@ -58,6 +59,7 @@ __all__ = [
     "Refuse",
     "Reject",
     "RunningJobs",
+    "Standing",
     "Startup",
     "Unnominate",
     "View",

@@ -21,6 +21,18 @@ class Why(Enum):
     EVICTED = "evicted"
 
 
+class Standing(NamedTuple):
+    """Where a policy stands: what it does next while nothing happens follows from that alone.
+
+    Attributes:
+        state: all that its next cycles depend on, compared with `==`. Times are relative to now.
+        counts: numbers that only grow, and on which nothing depends.
+    """
+
+    state: tuple[object, ...]
+    counts: tuple[int, ...] = ()
+
+
 class Policy(Protocol):
     """The calls that the engine makes. `pods` are numbers of pods within the job.
 
@@ -33,6 +45,12 @@ class Policy(Protocol):
     `at`, and nothing else before `before`. It plays as many cycles before that as come to nothing but that it
     wants to be woken again, and answers how many, and when it wants to be woken then. In these `cycle` would
     have decided the same; it gets every cycle that `doze` has not counted.
+
+    A policy with two further methods `standing(now)` and `skip(span, counts)` lets the engine leap over idle
+    wakes for hours and years. `standing` tells where the policy stands after its cycle at `now`, see
+    `Standing`; None where it does not know. If it stands twice in the same way, and nothing happened in
+    between but its idle wakes, it would stand so again and again. The engine counts these rounds, and tells
+    `skip` how much later it is, in microseconds, and how much each of the counts has grown.
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:

@@ -232,7 +232,10 @@ class Block:
         return True
 
     def split(self) -> Block:
-        """Take out the pods that have failed in this pass; another pass over the others begins."""
+        """Take out the pods that have failed in this pass; another pass over the others begins.
+
+        Where all of them have, it is still the same block.
+        """
         failed: dict[Peers, EqualPods] = {}
         left: dict[Peers, EqualPods] = {}
         reached = self._reached
@@ -251,7 +254,11 @@ class Block:
             if group.pods:
                 group.over()
                 failed[peers] = group
-        self.groups, self._reached, self.taken, self.tried = left, _BEFORE_ALL, None, 0
+        self._reached, self.taken, self.tried = _BEFORE_ALL, None, 0
+        if reached == _AFTER_ALL:  # nobody has it any more
+            self.groups = failed
+            return self
+        self.groups = left
         return Block(self.priority, failed)
 
     def remove(self, pod: PodInfo) -> bool:

@@ -262,6 +262,38 @@ class PermitGangs:
         self._woken = wake
         return wake
 
+    def holding(self) -> list[PodInfo]:
+        """The pods that have a place and are not bound."""
+        return [pod for gang in self._waiting for pod in gang.waiting]
+
+    def standing(self, now: int) -> tuple[object, ...]:
+        """How gangs of which pods wait stand, see `harness.policy.Standing`; times are relative to now."""
+        woken = self._woken
+        return (
+            self.happened,
+            tuple(self._waiting),
+            None if woken is None else (max(woken.at - now, 0), woken.idle),
+            *[
+                (
+                    gang,
+                    tuple(gang.unplaced),
+                    tuple([(pod, pod.node) for pod in gang.waiting]),
+                    None if gang.deadline is None else gang.deadline - now,
+                    gang.gave_up_at,
+                )
+                for gang in self._gangs.values()
+                if gang.unplaced or gang.waiting
+            ],
+        )
+
+    def skip(self, span: int) -> None:
+        """It is so much later, and all gangs stand as they did."""
+        for gang in self._waiting:
+            assert gang.deadline is not None, "a gang waits for ever"
+            gang.deadline += span
+        if self._woken is not None:
+            self._woken = Wake(self._woken.at + span, self._woken.idle)
+
     def _wait_no_more(self, gang: PermitGang) -> None:
         gang.waiting.clear()
         gang.deadline = None

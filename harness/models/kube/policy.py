@@ -6,7 +6,7 @@ scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol, final
 
 from harness.cluster.model import Cluster
@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
-from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Why
+from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
 
 _ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
 
@@ -43,6 +43,12 @@ class PodScheduler(Nodes, Protocol):
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """Play idle wakes that come to nothing, where the scheduler can; see `harness.policy.Policy`."""
+
+    def standing(self, now: int) -> Standing | None:
+        """Where the scheduler stands, see `harness.policy.Policy`."""
+
+    def skip(self, span: int, counts: Sequence[int]) -> None:
+        """It is so much later, and the scheduler stands as it did."""
 
 
 @final
@@ -141,6 +147,14 @@ class PodPolicy:
         if self._rejected or self._fits_nowhere:
             return 0, at
         return self.scheduler.doze(at, before)
+
+    def standing(self, now: int) -> Standing | None:
+        """See `harness.policy.Policy`."""
+        return None if self._rejected or self._fits_nowhere else self.scheduler.standing(now)
+
+    def skip(self, span: int, counts: Sequence[int]) -> None:
+        """See `harness.policy.Policy`."""
+        self.scheduler.skip(span, counts)
 
     def _cycle(self, now: int) -> Iterator[Decision]:
         """The same, where pods may be preempted or jobs are to be rejected."""

@@ -118,6 +118,40 @@ class SchedulingQueue:
             late.failures += rounds - 1
             self._wait(late, late.rejected_by)
 
+    def standing(self) -> tuple[object, ...]:
+        """How all lies in the pool when a cycle is over, see `Standing`; times are relative to now.
+
+        An attempt that fails as the last one did changes nothing but stamps, which follow from these.
+        """
+        self._settle()
+        pools = (self._short, self._others, self._by_bindings)
+        return (
+            (self.now - self._began) % _FLUSH_EVERY,
+            tuple([tuple([self._place_of(each) for each in pool]) for pool in pools]),
+            len(self._active) + len(self._backoff),  # none, where the pool is all there is
+        )
+
+    def _place_of(self, waiting: Waiting) -> tuple[object, ...]:
+        """What tells when it is tried again, and how."""
+        stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
+        if isinstance(waiting, Block):
+            groups = [
+                (peers, len(group.pods), group.rejected_by, group.reported)
+                for peers, group in waiting.groups.items()
+            ]
+            return waiting, stamp, backoff, *groups
+        failures = min(waiting.failures, len(_BACKOFFS))  # more make no difference
+        return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated
+
+    def skip(self, span: int, attempts: int) -> None:
+        """It is so much later, all lies in the pool as it did, and there were so many attempts."""
+        self.now += span
+        self._last_stamp += span << _COUNTER_BITS
+        self.attempts += attempts
+        for waiting in (*self._short, *self._others):
+            waiting.timestamp += span << _COUNTER_BITS
+            waiting.backoff += span // SECOND
+
     def stamp(self) -> int:
         """A stamp later than all before."""
         self._last_stamp += 1

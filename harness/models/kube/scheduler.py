@@ -6,7 +6,7 @@ scheduler's own books are up to date, so that what it causes at once finds them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from harness.cluster.model import Cluster
@@ -27,7 +27,7 @@ from harness.models.kube.preemption.evaluator import (
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.queue import SchedulingQueue
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS, NobodyLower, Unschedulable, refuse
-from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Unnominate, Wake
+from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 from harness.units import MINUTE
 
 PREEMPTED = "PreemptionByScheduler"
@@ -166,6 +166,33 @@ class Scheduler:
         version = self.cache.version if version is None else version
         played, self._woken = self.queue.doze(at, before, version)
         return played, self._woken
+
+    def standing(self, now: int) -> Standing | None:
+        """See `harness.policy.Policy`."""
+        if self._running:
+            return None
+        cache, gangs = self.cache, self._gangs
+        state = (
+            self.queue.standing(),
+            self.scheduling.start,
+            max(self._woken - now, 0),
+            tuple([(node, *node.nominated) for node in cache.expecting]),
+            cache.version if gangs is None else self._placed(gangs, now),
+        )
+        return Standing(state, (self.queue.attempts,))
+
+    def _placed(self, gangs: PermitGangs, now: int) -> tuple[object, ...]:
+        """What the cache has in it, beside what is bound, which stays: places that gangs hold and give up."""
+        cache = self.cache
+        nodes = [cache.nodes[pod.node] for pod in gangs.holding()]
+        return gangs.standing(now), tuple(cache.placed), *[(node, *node.pods) for node in nodes]
+
+    def skip(self, span: int, counts: Sequence[int]) -> None:
+        """See `harness.policy.Policy`."""
+        self.queue.skip(span, counts[0])
+        self._woken += span
+        if self._gangs is not None:
+            self._gangs.skip(span)
 
     def _run_all(self) -> Iterator[Decision]:
         """The same, where pods run already or gangs count."""

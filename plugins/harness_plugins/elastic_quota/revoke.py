@@ -83,6 +83,30 @@ class Revocation:
             due.append(now + _REFRESH - (now - self._started) % _REFRESH)
         return min((each for each in due if each > now), default=None)
 
+    def standing(self, now: int) -> tuple[object, ...]:
+        """Since when who uses how much, as far as it matters, see `harness.policy.Standing`."""
+        assert self._started is not None, "quotas are refreshed first"
+        return (
+            (now - self._started) % _REFRESH,
+            self._runtimes.changes,
+            self._refreshed,
+            *[
+                (
+                    tuple((leaf.runtime or {}).items()),
+                    within if within is None else max(within - now, -SECOND),
+                    max(self._good[leaf] - now, -self._after),
+                )
+                for leaf, within in self._within.items()
+            ],
+        )
+
+    def skip(self, span: int) -> None:
+        """It is so much later, and all stands as it did."""
+        self._within = {
+            leaf: within if within is None else within + span for leaf, within in self._within.items()
+        }
+        self._good = {leaf: good + span for leaf, good in self._good.items()}
+
     def due(self, now: int) -> list[Quota]:
         """The quotas that have used too much for too long, and still do; their time begins anew."""
         late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]

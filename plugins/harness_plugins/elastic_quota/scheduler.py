@@ -20,6 +20,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
+from harness.policy import Standing
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import Nominated
@@ -230,6 +231,20 @@ class QuotaScheduler:
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """See `PodScheduler`: none is played where what quotas have used may be revoked at each."""
         return (0, at) if self._revocation is not None else self._kube.doze(at, before, self._state)
+
+    def standing(self, now: int) -> Standing | None:
+        """See `PodScheduler`."""
+        kube, revocation = self._kube.standing(now), self._revocation
+        if kube is None:
+            return None
+        own = (self._state, None if revocation is None else revocation.standing(now))
+        return Standing((*kube.state, *own), kube.counts)
+
+    def skip(self, span: int, counts: Sequence[int]) -> None:
+        """See `PodScheduler`."""
+        self._kube.skip(span, counts)
+        if self._revocation is not None:
+            self._revocation.skip(span)
 
     def _revoke(self, revocation: Revocation) -> Iterator[Decision]:
         """Evict what quotas have used beyond their runtime for too long."""

@@ -20,7 +20,7 @@ from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
 from harness.models.kube.scheduler import Scheduler
 from harness.models.manifests import pod_spec_of
-from harness.policy import Bind, Decision, Job, Never, PodSet, Wake
+from harness.policy import Bind, Decision, Job, Never, PodSet, Standing, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
@@ -203,6 +203,14 @@ class Binder:
         if self._due and self._due[0][0] != self._woken:
             self._woken = self._due[0][0]
             yield Wake(self._woken)
+
+    def standing(self, now: int) -> Standing | None:
+        """See `harness.policy.Policy`."""
+        return self._scheduler.standing(now)
+
+    def skip(self, span: int, counts: Sequence[int]) -> None:
+        """See `harness.policy.Policy`."""
+        self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
         """What pods of a pod set have in common once Kueue has added what flavors and a domain demand."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 from harness.models.cluster import Cluster
 from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
-from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Wake, Why
+from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Standing, Wake, Why
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
@@ -180,6 +180,20 @@ class KueuePolicy:
             yield from self._binder.run()
         if self._blocked is None:  # else the quota tree has in it what the cycle reserves
             yield from self._details.changed_shares()
+
+    def standing(self, now: int) -> Standing | None:
+        """See `Policy`; only for pods that wait for a node it asks for idle wakes."""
+        scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None
+        if pods is None:
+            return None
+        state = (*pods.state, self._blocked, scheduler.standing())
+        return Standing(state, (scheduler.cycles, scheduler.heads, *pods.counts))
+
+    def skip(self, span: int, counts: Sequence[int]) -> None:
+        """See `Policy`."""
+        self.scheduler.skip(*counts[:2])
+        if self._binder is not None:
+            self._binder.skip(span, counts[2:])
 
     def _wakes(self, now: int) -> Iterator[Wake]:
         """The instants to ask for: where usage is sampled, and where some limit is reached."""

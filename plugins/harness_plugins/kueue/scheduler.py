@@ -294,6 +294,24 @@ class Scheduler:
                     total[resource] = total.get(resource, 0) + amount * count
         return total
 
+    def standing(self) -> tuple[object, ...]:
+        """Whom the next cycle tries, and from which flavors on, see `harness.policy.Standing`.
+
+        What is inadmissible stays so while nothing happens, and only heads become so.
+        """
+        queues = []
+        for pending in self._by_number:
+            first = pending.first()
+            last = None if first is None else first.place.last_assignment
+            tried = None if last is None else (last.tried, last.generation, self.cycles - last.cycle)
+            queues.append((first, tried, pending.preemptor))
+        return tuple(queues)
+
+    def skip(self, cycles: int, heads: int) -> None:
+        """So many cycles were run with so many heads, and all stands as it did."""
+        self.cycles += cycles
+        self.heads += heads
+
     # --- cycles -------------------------------------------------------------------------------------------
 
     def cycle(self) -> Iterable[Admitted | Preempted]:

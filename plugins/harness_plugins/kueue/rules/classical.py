@@ -203,7 +203,7 @@ def _attempt(
 
     Answers also whether the first one was enough.
     """
-    node, need = incoming.queue.node, incoming.need
+    node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
     for evicted in (True, False):
         for phase in phases:
@@ -214,16 +214,16 @@ def _attempt(
                     protected.add(at)  # usage only falls during an attempt, so this holds for the rest of it
                     continue
                 reason = _reason(workload, phase) if guards else IN_CLUSTER_QUEUE
-                remove(tree, workload)
+                remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
                     alone = len(targets) == 1
-                    fill_back(tree, incoming, targets, borrowing=borrowing)
+                    fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
                     for target in targets:
-                        put_back(tree, target.workload)
+                        put_back(tree, target.workload, cells)
                     return targets, alone
     for target in targets:
-        put_back(tree, target.workload)
+        put_back(tree, target.workload, cells)
     return [], False
 
 

@@ -276,9 +276,9 @@ class Assigner:
         if not targets:
             return NO_CANDIDATES, borrowing
         for target in targets:
-            remove(tree, target.workload)
+            remove(tree, target.workload, (cell,))
         borrowing, _ = height(self._cache, queue, cell, amount)
         for target in targets:
-            put_back(tree, target.workload)
+            put_back(tree, target.workload, (cell,))
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing

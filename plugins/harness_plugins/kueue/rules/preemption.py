@@ -5,11 +5,12 @@ Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/pre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
@@ -39,9 +40,10 @@ class Incoming:
 
     Attributes:
         mask: `need` as a bit mask.
+        cells: all that is asked for or needed.
     """
 
-    __slots__ = ("_topology", "mask", "need", "queue", "requests", "workload")
+    __slots__ = ("_topology", "cells", "mask", "need", "queue", "requests", "workload")
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Incoming:
         self.mask = 0
         for cell in need:
             self.mask |= 1 << cell
+        self.cells = sorted({*need, *[cell for cell, _ in requests]})
         self._topology = topology
 
     def has_place(self) -> bool:
@@ -92,23 +95,36 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
     return True
 
 
-def remove(tree: QuotaTree, workload: Workload) -> None:
-    """Take a holder's usage out of the tree, for a trial, and its pods out of the room of their flavor."""
-    node = workload.cluster_queue.node
-    tree.refund(node, workload.usage)
+def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
+    """Take a holder's usage out of the tree, for a trial, and its pods out of the room of their flavor.
+
+    Args:
+        tree: the quotas.
+        workload: the holder.
+        cells: the flavor-resources that the trial asks of; None for all.
+    """
+    node, usage = workload.cluster_queue.node, workload.usage
+    tree.refund(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.refund()
 
 
-def put_back(tree: QuotaTree, workload: Workload) -> None:
-    """Undo `remove`."""
-    node = workload.cluster_queue.node
-    tree.charge(node, workload.usage)
+def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
+    """Undo `remove` with the same arguments."""
+    node, usage = workload.cluster_queue.node, workload.usage
+    tree.charge(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.charge()
 
 
-def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:
+def fill_back(
+    tree: QuotaTree,
+    incoming: Incoming,
+    targets: list[Target],
+    *,
+    borrowing: bool,
+    cells: Sequence[int] | None = None,
+) -> None:
     """Give up targets that turn out not to be needed, from the last but one to the first.
 
     Their usage is out of the tree before and, for those that remain, after. A target that is given up makes
@@ -116,9 +132,9 @@ def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, bor
     """
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):
-        put_back(tree, targets[at].workload)
+        put_back(tree, targets[at].workload, cells)
         if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
             targets[at] = targets[-1]
             targets.pop()
         else:
-            remove(tree, targets[at].workload)
+            remove(tree, targets[at].workload, cells)

@@ -2,5 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 Amounts = tuple[tuple[int, int], ...]
 """Amounts by number of a flavor-resource, in ascending order of the numbers."""
+
+
+def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
+    """What there is of some flavor-resources, each found without a look at all others."""
+    if len(cells) >= len(amounts):
+        return amounts
+    found: list[tuple[int, int]] = []
+    for cell in cells:
+        at = bisect_left(amounts, (cell,))
+        if at < len(amounts) and amounts[at][0] == cell:
+            found.append(amounts[at])
+    return tuple(found)
