@@ -34,6 +34,8 @@ def as_schema_2(folder: Path) -> None:
 _NEWER = {
     *(("decisions", column) for column in ("pod_number", "successor", "holding", "by_job")),
     ("timeline", "held"),
+    ("stints", "pod_number"),
+    ("metrics", "at_least"),
 }
 
 

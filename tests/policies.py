@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness import Admit, Bind, Cluster, Decision, Job, Preempt, View, Wake, Why
+from harness import Admit, Bind, Cluster, Decision, Job, Preempt, Reject, View, Wake, Why
 from harness.policy import PolicyFactory
 from harness.units import SECOND
 
@@ -131,8 +131,9 @@ class PodByPod:
 def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
     """A policy that does at each second what it is told.
 
-    A step is ("admit", job, counts, delay), ("bind", job, pod, node) or ("preempt", job, preemptor or None,
-    reason, pod or None, detail); the last two of an admission and three of a preemption may be left out.
+    A step is ("admit", job, counts, delay), ("bind", job, pod, node), ("reject", job) or ("preempt", job,
+    preemptor or None, reason, pod or None, detail); the last two of an admission and three of a preemption
+    may be left out.
     """
 
     class Scripted:
@@ -153,6 +154,8 @@ def scripted(steps: Mapping[float, list[tuple[Any, ...]]]) -> PolicyFactory:
                     yield Admit(job, counts=counts, delay=delay * SECOND)
                 elif action == "bind":
                     yield Bind(job, range(rest[0], rest[0] + 1), rest[1])
+                elif action == "reject":
+                    yield Reject(job, "Rule")
                 else:
                     by, reason, pod, detail = [*rest, *(None, "Rule", None, {})[len(rest) :]]
                     pods = None if pod is None else range(pod, pod + 1)

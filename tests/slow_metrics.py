@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from math import floor, fsum
+from math import ceil, floor, fsum
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -34,6 +34,7 @@ class Span(NamedTuple):
     end: int
     progress: bool
     lost: bool = False
+    pod: str | None = None
 
 
 class Job:
@@ -107,14 +108,36 @@ class Job:
         """End what goes on now, of one pod or all, and let it go on as something new."""
         for pod in [only] if only is not None else list(self.bound):
             progress = not self.together or self.since is not None
-            self.span(self.bound[pod], time, self.size(pod), progress, in_vain)
+            self.span(self.bound[pod], time, self.size(pod), progress, in_vain, pod)
             self.bound[pod] = time
         if self.together:
             self.since = None
 
-    def span(self, start: int, end: int, pods: int, progress: bool, in_vain: bool = False) -> None:
+    def span(
+        self,
+        start: int,
+        end: int,
+        pods: int,
+        progress: bool,
+        in_vain: bool = False,
+        pod: str | None = None,
+    ) -> None:
         lost = progress and in_vain and self.restarts
-        self.spans.append(Span(self.number, pods, start, end, progress, lost))
+        self.spans.append(Span(self.number, pods, start, end, progress, lost, pod))
+
+    @property
+    def kept(self) -> int:
+        """Progress that nothing has thrown away: of all pods together, or of the least advanced one."""
+        there = [span for span in self.spans if span.progress and not span.lost]
+        if self.together or any(span.pod is None for span in there):
+            return union(there)
+        of_pods = [union(span for span in there if span.pod == pod) for pod in {span.pod for span in there}]
+        return min(of_pods) if len(of_pods) == self.pods else 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether it was not refused at once."""
+        return self.reject is None or self.reject > self.submit
 
     def close(self, end: int) -> None:
         """Measure what has not ended; what lasted no time at all is a first start, and nothing else."""
@@ -198,6 +221,7 @@ class Slow:
                 if each not in self.preemptions:
                     self.preemptions.append(each)
         self.values: dict[Key, float | None] = {}
+        self.least: dict[Key, bool | None] = {}
         self.utilization()
         self.waiting()
         self.fairness()
@@ -207,8 +231,16 @@ class Slow:
         self.users()
         self.fragmentation()
 
-    def say(self, metric: str, value: float | None, scope: str = "all", resource: str = "") -> None:
+    def say(
+        self,
+        metric: str,
+        value: float | None,
+        scope: str = "all",
+        resource: str = "",
+        least: bool | None = False,
+    ) -> None:
         assert (metric, scope, resource) not in self.values
+        self.least[metric, scope, resource] = least
         self.values[metric, scope, resource] = None if value is None else float(value)
 
     def holds(self, row: Mapping[str, Any]) -> bool:
@@ -268,7 +300,7 @@ class Slow:
             needed = sum(
                 job.pods * self.asks[job.number][place] * self.duration[job.number]
                 for job in self.jobs
-                if job.submit is not None and job.reject is None
+                if job.submit is not None and job.counts
             )
             for name, most in (("allocated", allocated[place]), ("capacity", whole), ("demand", needed)):
                 self.say(f"goodput.of_{name}", useful / most if most else None, resource=resource)
@@ -281,86 +313,83 @@ class Slow:
 
     def waiting(self) -> None:
         self.slowdown: dict[int, float] = {}
-        total: dict[int, float] = {}
-        ended: dict[str, dict[int, float]] = {"first_start": {}, "delay": {}, "jct": {}}
-        so_far: dict[str, dict[int, float]] = {"first_start": {}, "delay": {}, "jct": {}}
-        self.slow_so_far: dict[int, float] = {}
+        first, total, delay, jct = ({} for _ in range(4))
+        unstarted, unfinished = set(), set()
         for job in self.jobs:
-            if job.reject is None:
-                (so_far if job.first is None else ended)["first_start"][job.number] = (
-                    self.end if job.first is None else job.first
-                ) - job.submit
-                took = (self.end if job.finish is None else job.finish) - job.submit
-                length = self.duration[job.number]
-                of_job = so_far if job.finish is None else ended
-                of_job["jct"][job.number], of_job["delay"][job.number] = took, took - length
-                slowdown = took / max(length, 10 * SECOND)
-                if job.finish is None:
-                    self.slow_so_far[job.number] = slowdown
-                else:
-                    self.slowdown[job.number] = max(1.0, slowdown)
-            if job.finish is not None:
-                total[job.number] = took - union(s for s in job.spans if s.progress)
+            if not job.counts:
+                continue
+            number, length = job.number, self.duration[job.number]
+            until = self.end if job.finish is None else job.finish
+            first[number] = (self.end if job.first is None else job.first) - job.submit
+            total[number] = until - job.submit - union(s for s in job.spans if s.progress)
+            jct[number] = until - job.submit + (length - job.kept if job.finish is None else 0)
+            delay[number] = jct[number] - length
+            self.slowdown[number] = max(1.0, jct[number] / max(length, 10 * SECOND))
+            unstarted |= {number} if job.first is None else set()
+            unfinished |= {number} if job.finish is None else set()
+        self.unfinished, self.delay, self.first_start = unfinished, delay, first
         shapes = ("mean", "p50", "p90", "p95", "p99", "max")
         few = ("mean", "p50", "p95")
         for kind in ("all", "queue", "priority"):
             for value in {job.row[kind] for job in self.jobs} if kind != "all" else {""}:
                 scope = f"{kind}={value}" if value != "" else "all"
                 inside = {job.number for job in self.jobs if kind == "all" or job.row[kind] == value}
-                some = [each for number, each in total.items() if number in inside]
-                self.spread("wait.total", some, shapes, scope, unit=SECOND)
-                for name, metric, stats in (
-                    ("first_start", "wait.first_start", shapes),
-                    ("delay", "delay", few),
-                    *([("jct", "jct", few)] if kind == "all" else []),
+                for metric, values, going, stats, unit in (
+                    ("wait.first_start", first, unstarted, shapes, SECOND),
+                    ("wait.total", total, unfinished, shapes, SECOND),
+                    ("delay", delay, unfinished, few, SECOND),
+                    *([("jct", jct, unfinished, few, SECOND)] if kind == "all" else []),
+                    ("slowdown.bounded", self.slowdown, unfinished, ("mean", "p50", "p95", "p99"), 1),
                 ):
-                    self.survivors(metric, ended[name], so_far[name], inside, stats, scope, SECOND)
-                self.survivors(
-                    "slowdown.bounded",
-                    self.slowdown,
-                    self.slow_so_far,
-                    inside,
-                    ("mean", "p50", "p95", "p99"),
-                    scope,
-                    least=1,
-                )
-                starts = [len(each["first_start"].keys() & inside) for each in (ended, so_far)]
-                self.say("wait.never_started", starts[1] / sum(starts) if sum(starts) else None, scope)
-        to_start = [job.first - job.admitted for job in self.jobs if None not in (job.first, job.admitted)]
-        self.spread("wait.admission_to_start", to_start, ("mean", "p50", "p95", "max"), unit=SECOND)
+                    some = {number: each for number, each in values.items() if number in inside}
+                    self.accrued(metric, some, going, stats, scope, unit)
+                waits = {number: each for number, each in first.items() if number in inside}
+                never = waits.keys() & unstarted
+                self.say("wait.never_started", len(never) / len(waits) if waits else None, scope)
+                for name, limit in (("1m", 1), ("10m", 10), ("1h", 60), ("4h", 240)):
+                    limit *= 60 * SECOND
+                    soon = sum(wait <= limit for number, wait in waits.items() if number not in never)
+                    least = any(waits[number] < limit for number in never)
+                    share = soon / len(waits) if waits else None
+                    self.say(f"wait.within_{name}", share, scope, least=least)
+        admitted = {
+            job.number: (self.end if job.first is None else job.first) - job.admitted
+            for job in self.jobs
+            if job.admitted is not None and job.counts
+        }
+        few = ("mean", "p50", "p95", "max")
+        self.accrued("wait.admission_to_start", admitted, unstarted, few, "all", SECOND)
         self.slowdowns()
         ends = [job.finish for job in self.jobs if job.finish is not None]
         rejected = sum(job.reject is not None for job in self.jobs)
         hours = (self.end - self.start) / HOUR
-        self.say("makespan", (max(ends) - min(job.submit for job in self.jobs)) / SECOND if ends else None)
+        over = len(ends) + rejected == len(self.jobs)
+        makespan = max(ends) - min(job.submit for job in self.jobs) if ends and over else None
+        self.say("makespan", None if makespan is None else makespan / SECOND)
         self.say("jobs.finished", len(ends))
         self.say("jobs.unfinished", len(self.jobs) - len(ends) - rejected)
         self.say("jobs.rejected", rejected)
         self.say("throughput", len(ends) / hours if hours else None)
 
-    def survivors(
+    def accrued(
         self,
         metric: str,
-        ended: Mapping[int, float],
-        so_far: Mapping[int, float],
-        inside: set[int],
+        values: Mapping[int, float],
+        going: set[int],
         shapes: Iterable[str],
         scope: str,
-        unit: float = 1,
-        least: int = 0,
+        unit: float,
     ) -> None:
-        """Statistics of some jobs, of which those of `so_far` are not over; as Kaplan and Meier have it."""
-        known = sorted(each for number, each in ended.items() if number in inside)
-        open_ = sorted(each for number, each in so_far.items() if number in inside)
-        if not open_:
-            self.spread(metric, known, shapes, scope, unit)
-            return
-        mean, reached = survival(known, open_, least)
+        """Statistics of what has accrued, some of which goes on."""
+        ranked = sorted(values.values())
+        open_ = [each for number, each in values.items() if number in going]
         for shape in shapes:
-            rest = 1 - Fraction(int(shape[1:]) if shape.startswith("p") else 100, 100)
-            first = next((value for longer, value in reached if longer <= rest), None)
-            found = float(mean) if shape == "mean" else first
-            self.say(f"{metric}.{shape}", None if found is None else found / unit, scope)
+            value = statistic(ranked, shape)
+            least = bool(open_)
+            if open_ and shape != "mean":
+                place = Fraction(100 if shape == "max" else int(shape[1:]), 100) * (len(ranked) - 1)
+                least = min(open_) <= ranked[ceil(place)]
+            self.say(f"{metric}.{shape}", None if value is None else value / unit, scope, least=least)
 
     def slowdowns(self) -> None:
         weight = {
@@ -377,15 +406,16 @@ class Slow:
         }
         whole = sum(weight.values())
         total = sum(each * Fraction(self.slowdown[number]) for number, each in weight.items())
-        self.say("slowdown.weighted", total / whole if whole else None)
-        starved = []
-        for job in self.jobs:
-            until = self.end if job.finish is None else job.finish
-            idle = until - job.submit - union(span for span in job.spans if span.progress)
-            long = idle > 24 * HOUR and idle > 10 * max(self.duration[job.number], 10 * SECOND)
-            starved += [job.row["queue"]] if long and job.reject is None else []
+        value = total / whole if whole else None
+        self.say("slowdown.weighted", value, least=value is not None and bool(self.unfinished))
+        starved = [
+            self.jobs[number].row["queue"]
+            for number, late in self.delay.items()
+            if (late > 24 * HOUR and late > 10 * max(self.duration[number], 10 * SECOND))
+            or self.first_start[number] > 7 * 24 * HOUR
+        ]
         self.say("starvation", len(starved))
-        for queue in {job.row["queue"] for job in self.jobs}:
+        for queue in {job.row["queue"] for job in self.jobs if job.counts}:
             self.say("starvation", starved.count(queue), f"queue={queue}")
 
     def spread(
@@ -453,36 +483,49 @@ class Slow:
                     total = (total or 0) + value
                 self.say("fairness.guarantee_deficit", self.hours(value, resource), self.of(queue), resource)
             self.say("fairness.guarantee_deficit", self.hours(total, resource), resource=resource)
-        of_queues: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
-        for place, slowdowns in enumerate((self.slowdown, self.slow_so_far)):
-            for number, slowdown in slowdowns.items():
-                of_queues[self.holder[number]][place].append(slowdown)
-        means = [float(survival(*each, 1)[0]) for each in of_queues.values()]
+        of_queues: dict[str, list[float]] = defaultdict(list)
+        for number, slowdown in self.slowdown.items():
+            of_queues[self.holder[number]].append(slowdown)
+        means = [fsum(each) / len(each) for each in of_queues.values()]
         squares = fsum(mean * mean for mean in means)
-        self.say("fairness.jain_slowdown", fsum(means) ** 2 / (len(means) * squares) if means else None)
-        self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None)
+        index = fsum(means) ** 2 / (len(means) * squares) if means else None
+        self.say("fairness.jain_slowdown", index, least=None)
+        self.say("fairness.max_min_slowdown", max(means) / min(means) if means else None, least=None)
 
     def sharing(self, alone: Mapping[str, Slow]) -> None:
         """How jobs fare against the runs in which their quota is alone."""
-        means = {}
+        means, every = {}, []
         for quota in sorted({each for each in self.counts_against if each is not None}):
             other = {job.row["job_id"]: job for job in alone[quota].jobs} if quota in alone else {}
-            ratios = []
+            ratios, later = [], []
             for job, behind in zip(self.jobs, self.counts_against, strict=True):
                 by_itself = other.get(job.row["job_id"])
-                if behind != quota or job.finish is None or by_itself is None or by_itself.finish is None:
+                if behind != quota or by_itself is None or not (job.counts and by_itself.counts):
                     continue
-                if by_itself.finish > by_itself.submit:
-                    took = by_itself.finish - by_itself.submit
-                    ratios.append(Fraction(job.finish - job.submit, took))
+                took, apart = self.took(job), alone[quota].took(by_itself)
+                if apart:
+                    later.append(took > apart)
+                if apart and job.finish is not None and by_itself.finish is not None:
+                    ratios.append(Fraction(took, apart))
             if ratios:
                 means[quota] = sum(ratios) / len(ratios)
-            self.say("fairness.finish_time", means.get(quota), f"quota={quota}")
+            self.say("fairness.finish_time", means.get(quota), f"quota={quota}", least=None)
+            share = sum(later) / len(later) if later else None
+            self.say("fairness.finish_time_above_1", share, f"quota={quota}", least=None)
+            every += later
         worse = sum(mean > Fraction(105, 100) for mean in means.values())
         for holder, behind in sorted(set(zip(self.holder, self.counts_against, strict=True)), key=str):
             if behind is None:
-                self.say("fairness.finish_time", None, f"queue={holder}")
+                self.say("fairness.finish_time", None, f"queue={holder}", least=None)
+                self.say("fairness.finish_time_above_1", None, f"queue={holder}", least=None)
+        self.say("fairness.finish_time_above_1", sum(every) / len(every) if every else None, least=None)
         self.say("fairness.sharing_violations", worse / len(means) if means else None)
+
+    def took(self, job: Job) -> int:
+        """From a job's arrival to its end; the least that it can be of one that goes on."""
+        if job.finish is not None:
+            return job.finish - job.submit
+        return self.end - job.submit + self.duration[job.number] - job.kept
 
     def daily(self, days: Mapping[int, Mapping[str, Sequence[Fraction]]]) -> None:
         due = sum(each[1] for of_day in days.values() for each in of_day.values())
@@ -545,15 +588,15 @@ class Slow:
             depths.append(depth[each.job][1])
         self.spread("disruption.cascade_depth", depths, ("mean", "max"))
         hits = {True: 0, False: 0}
-        for place, each in enumerate(found):
-            earlier = [
-                other.time
-                for other in found[:place]
-                if self.holder[other.by] == self.holder[each.job]
-                and self.holder[other.job] == self.holder[each.by]
-            ]
-            inside = self.holder[each.by] == self.holder[each.job]
-            hits[inside] += bool(earlier) and each.time - earlier[-1] <= mean
+        for each in found:
+            earlier = [other for other in found if 0 < each.time - other.time <= mean]
+            winner, victim = self.holder[each.by], self.holder[each.job]
+            inside = winner == victim
+            hits[inside] += any(
+                self.holder[other.job] == winner
+                and (other.by == each.job if inside else self.holder[other.by] == victim)
+                for other in earlier
+            )
         self.say("disruption.thrash", hits[False])
         self.say("disruption.rework", hits[True])
         self.lost()
@@ -598,6 +641,18 @@ class Slow:
                     mine = held[queue][place] - known[queue]["nominal"].get(resource, 0)
                     unbound[queue, place] += held[queue][place] * (following - row["time"])
                     over[queue, place] += max(0, min(beyond, mine)) * (following - row["time"])
+        latency = self.info["policy"]["options"].get("evictionLatency") or 0
+        for number, row in enumerate(self.decisions):
+            later = [
+                each["action"]
+                for each in self.decisions[number + 1 :]
+                if each["job"] == row["job"] and each["action"] in ("gone", "requeue", "finish", "admit")
+            ]
+            evicted = row["action"] in ("preempt", "evict") and row["pod"] is None
+            if evicted and later[:1] == ["requeue"]:  # no pod of it was bound
+                for place, amount in enumerate(self.asks[row["job"]]):
+                    held_on = amount * row["pods"] * min(latency, self.end - row["time"])
+                    unbound[self.holder[row["job"]], place] += held_on
         for place, resource in enumerate(self.resources):
             of_queues = {
                 queue: over[queue, place] if admits and resource in known[queue]["nominal"] else None
@@ -664,7 +719,7 @@ class Slow:
             needed: dict[str, int] = defaultdict(int)
             for job in self.jobs:
                 user = job.row.get("user") or ""
-                if user and job.reject is None and job.submit is not None:
+                if user and job.counts and job.submit is not None:
                     needed[user] += job.pods * self.asks[job.number][place] * self.duration[job.number]
             for span in self.spans:
                 job = self.jobs[span.job]
@@ -687,31 +742,46 @@ class Slow:
         held: dict[tuple[str, int], int] = defaultdict(int)
         asked: dict[tuple[str, int], int] = defaultdict(int)
         since: dict[str, int] = {}
-        latencies: dict[str, dict[int, float]] = defaultdict(dict)
-        for number, row in enumerate(self.decisions):
+        latencies: dict[str, list[tuple[int, bool]]] = defaultdict(list)
+        times = [row["time"] for row in self.decisions[1:]] + [None]
+        for row, following in zip(self.decisions, times, strict=True):
             queue, action = self.holder[row["job"]], row["action"]
-            if queue not in known:
-                continue
-            gets = self.holds(row) - (action in ("gone", "finish"))
-            asks = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
-            for place, amount in enumerate(self.asks[row["job"]]):
-                held[queue, place] += gets * row["pods"] * amount
-                asked[queue, place] += asks * row["pods"] * amount
-            waits = any(
-                min(known[queue]["nominal"].get(each, 0), asked[queue, place]) > held[queue, place]
-                for place, each in enumerate(self.resources)
-            )
-            if waits and queue not in since:
-                since[queue] = row["time"]
-            elif not waits and queue in since:
-                latencies[queue][number] = row["time"] - since.pop(queue)
+            if queue in known:
+                gets = self.holds(row) - (action in ("gone", "finish"))
+                asks = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
+                for place, amount in enumerate(self.asks[row["job"]]):
+                    held[queue, place] += gets * row["pods"] * amount
+                    asked[queue, place] += asks * row["pods"] * amount
+                if self.is_owed(queue, held, asked):
+                    since.setdefault(queue, row["time"])
+            if following != row["time"]:  # what is so at the end of an instant counts
+                for name in [each for each in since if not self.is_owed(each, held, asked)]:
+                    latencies[name].append((row["time"] - since.pop(name), False))
+        for name, begin in since.items():
+            latencies[name].append((self.end - begin, True))
         for queue in {*self.holder, *known, ""}:
             own = {queue} if queue else {*self.holder}
-            ended = {key: each for name in own for key, each in latencies[name].items()}
-            still = {-place: self.end - since[name] for place, name in enumerate(own, 1) if name in since}
-            inside = {*ended, *still}
+            several = [each for name in sorted(own) for each in latencies[name]]
             scope = self.of(queue) if queue else "all"
-            self.survivors("reclaim_latency", ended, still, inside, ("p50", "p95"), scope, SECOND)
+            values = {number: each[0] for number, each in enumerate(several)}
+            going = {number for number, each in enumerate(several) if each[1]}
+            self.accrued("reclaim_latency", values, going, ("p50", "p95", "max"), scope, SECOND)
+            if queue:
+                length = self.end - self.start
+                quota = queue in known and bool(known[queue]["nominal"])
+                asks = any(known[each]["nominal"] for each in self.holder if each in known)
+                share = sum(each[0] for each in several) / length if quota and asks and length else None
+                self.say("reclaim.owed", share, scope)
+
+    def is_owed(
+        self, queue: str, held: Mapping[tuple[str, int], int], asked: Mapping[tuple[str, int], int]
+    ) -> bool:
+        """Whether a quota asks for more of its own than it holds."""
+        nominal = self.info["cluster"]["queues"][queue]["nominal"]
+        return any(
+            min(nominal.get(each, 0), asked[queue, place]) > held[queue, place]
+            for place, each in enumerate(self.resources)
+        )
 
     def of(self, holder: str) -> str:
         """The scope of what is measured of a quota, or of a queue without one."""
@@ -749,7 +819,8 @@ class Slow:
                 self.say("disruption.lost", self.hours(amount, resource), scope, resource)
 
     def restarts(self) -> None:
-        waits, never = [], 0
+        waits: dict[int, int] = {}
+        going, never = set(), 0
         for each in self.preemptions:
             job, back = self.jobs[each.job], each.time
             for row in self.decisions:
@@ -769,10 +840,13 @@ class Slow:
             if back <= self.end and job.finish is not None:
                 runs.append(job.finish)
             if runs:
-                waits.append(min(runs) - each.time)
-            else:
-                never += 1
-        self.spread("disruption.time_to_restart", waits, ("p50", "p95"), unit=SECOND)
+                waits[len(waits)] = min(runs) - each.time
+                continue
+            never += 1
+            if job.reject is None:
+                going.add(len(waits))
+                waits[len(waits)] = self.end - each.time
+        self.accrued("disruption.time_to_restart", waits, going, ("p50", "p95"), "all", SECOND)
         self.say("disruption.not_restarted", never)
 
     def loops(self) -> None:
@@ -811,26 +885,6 @@ class Slow:
         self.counted("ping_pong", "beneficiary", [self.queue[job] for job in winners])
         for place, resource in enumerate(self.resources):
             self.say("disruption.ping_pong_held", self.hours(held[place], resource), resource=resource)
-
-
-def survival(
-    known: Sequence[float], open_: Sequence[float], least: int
-) -> tuple[Fraction, list[tuple[Fraction, float]]]:
-    """The restricted mean of times, and for each time which part is longer.
-
-    Times so far that are less than is possible are left out: the others stand for them.
-    """
-    open_ = [each for each in open_ if each >= least]
-    values = sorted({*known, *open_})
-    part, mean, before = Fraction(1), Fraction(0), Fraction(0)
-    reached: list[tuple[Fraction, float]] = []
-    for value in values:
-        mean += part * (Fraction(value) - before)
-        before = Fraction(value)
-        there = sum(each >= value for each in known) + sum(each >= value for each in open_)
-        part *= 1 - Fraction(known.count(value), there)
-        reached.append((part, value))
-    return (mean if values else Fraction(least)), reached
 
 
 def filled(
@@ -894,6 +948,10 @@ def agrees(run: harness.Run, trace: pl.DataFrame, alone: Mapping[str, harness.Ru
         slowly.sharing({quota: Slow(other, trace) for quota, other in alone.items()})
     slow = slowly.values
     assert fast.keys() == slow.keys()
+    least = {
+        (row["metric"], row["scope"], row["resource"]): row["at_least"] for row in run.metrics.to_dicts()
+    }
+    assert least == slowly.least
     for key, value in slow.items():
         between = re.search(r"\.p\d+$", key[0])
         if value is None or fast[key] is None or (value == int(value) and not between):

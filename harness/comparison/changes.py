@@ -7,6 +7,7 @@ of tests (`harness.comparison.family`), is below 5 %. What one replay cannot car
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple
@@ -36,7 +37,6 @@ class Ground(StrEnum):
     TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
     BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
     CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
-    UNREACHED = "unreached"  # some twins, or seeds, have no value, since too many jobs have not come so far
     CUT = "cut"  # work lost up to different times, at which runs were cut short
     FEW = "few"  # too few jobs, twins or seeds with a value
     REPLAY = "replay"  # a value of one replay as a whole
@@ -103,11 +103,17 @@ class Row(NamedTuple):
         measured: the metric, scope, resource and unit; its value is the baseline's.
         values: one a run, the baseline's first.
         changes: one for each run but the baseline.
+        at_least: for each value whether it is the least that it can become; of none where that is not asked.
     """
 
     measured: Measurement
     values: list[float | None]
     changes: list[Change]
+    at_least: Sequence[bool | None] = ()
+
+    def is_least(self, place: int) -> bool:
+        """Whether jobs that had not come so far make a value the least that it can become."""
+        return place < len(self.at_least) and bool(self.at_least[place])
 
 
 def change_of(

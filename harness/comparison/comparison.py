@@ -22,8 +22,9 @@ from harness.comparison.one_replay import OneReplay, measurements_of
 from harness.comparison.pairs import Pairs
 from harness.comparison.shaken import Shaken
 from harness.comparison.table import html, markdown, text
+from harness.comparison.windows import shares_of
 from harness.errors import OptionError, RunError
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import Measurement
 from harness.metrics.scopes import ALL, hint_at, parse_scope
 from harness.options import did_you_mean
 from harness.runs.run import Run, opened
@@ -40,9 +41,9 @@ _COLUMNS = ("metric", "scope", "resource", "unit", "better")
 class Comparison:
     """Several runs of the same jobs side by side, whatever cluster, plugin or settings they had.
 
-    What comes from values of jobs is measured over the jobs that all runs have in common, each over its run's
-    own window. All else is measured over the whole of each run; utilization, fairness and quota over the
-    window that all runs share where their ends differ and the same jobs arrive at the same times.
+    What comes from values of jobs is measured over the jobs that all runs have in common, and that none of
+    them refused at their arrival. Where the same jobs arrive at the same times, runs are measured over
+    windows that they share (`harness.metrics.shared_window`); else each is over its own.
 
     Args:
         runs: at least one.
@@ -56,8 +57,10 @@ class Comparison:
         names: what each run is called: its label; where that is not enough, its folder's name or path.
         head: what they differ in.
         pairs: the jobs that they have in common.
-        window: what utilization and fairness are measured over; None where arrivals differ, and each run has
-            its own, or twins are compared, where those of one number share one.
+        shares: over what each run is measured; nothing where twins are compared, of which those of one number
+            share windows.
+        window: what is added up over time is of it; None where arrivals differ, and each run has its own, or
+            twins are compared.
         shake: which twins are compared; None where the runs themselves are.
         twins: for each run its twins.
 
@@ -88,10 +91,11 @@ class Comparison:
         self.shake, self.twins = shake, [twins[place] for place in order] if shake is not None else []
         if shake is not None:
             self.pairs.require_whole()
+        self.shares = shares_of(self.runs, self.pairs) if shake is None else []
         shared = self.pairs.same_arrivals and shake is None
-        self.window = self._shared_window() if shared else None
+        self.window = self.runs[0].window._replace(end=self.shares[0].integrals) if shared else None
         self._figures: OneReplay | Shaken = (
-            OneReplay(self.runs, self.pairs, self.window, hours=bool(self.differing_capacities))
+            OneReplay(self.runs, self.pairs, self.shares, hours=bool(self.differing_capacities))
             if shake is None
             else Shaken(self.runs, shake, self.twins, shared=self.pairs.same_arrivals)
         )
@@ -120,7 +124,7 @@ class Comparison:
         """
         if isinstance(self._figures, Shaken):
             return self._figures.own(place)
-        if self.runs[place].window == self.window:
+        if self.shares[place].is_own(self.runs[place]):
             return {}
         return {key: row.value for key, row in measurements_of(self.runs[place]).items()}
 
@@ -131,7 +135,7 @@ class Comparison:
 
     @property
     def shares_window(self) -> bool:
-        """Whether all runs are measured over the same time throughout."""
+        """Whether all runs are measured over the same time throughout, which is their own."""
         return all(run.window == self.window for run in self.runs)
 
     @cached_property
@@ -160,6 +164,11 @@ class Comparison:
                 keys.setdefault(key, row)
         for key in _chosen(keys, metrics, scope):
             yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
+
+    def at_least(self, measured: Measurement) -> list[bool | None]:
+        """For each run whether its value is the least that it can become; None where that is not known."""
+        key = key_of(measured)
+        return [each[key].at_least if key in each else None for each in self._figures.measured]
 
     def lack(self, measured: Measurement, place: int) -> Lack:
         """In how many replays of a run, which are the run itself or its twins, it has no value."""
@@ -302,7 +311,7 @@ class Comparison:
             changes: whether to say what changed; intervals for very many scopes take a while.
         """
         found = self.select(*metrics, scope=scope)
-        rows = self.judge(found) if changes else [Row(*each, []) for each in found]
+        rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]
         return {
             "schema": "1",
             "trace": self.runs[0].info["trace"],
@@ -337,6 +346,7 @@ class Comparison:
                 {
                     **{column: getattr(row.measured, column) for column in _COLUMNS},
                     "values": dict(zip(self.names, map(_json_number, row.values), strict=True)),
+                    "at_least": dict(zip(self.names, row.at_least, strict=True)),
                     "changes": dict(zip(self.names[1:], map(_json_change, row.changes), strict=False)),
                 }
                 for row in rows
@@ -347,10 +357,6 @@ class Comparison:
         """The table for a notebook."""
         return html(self)
 
-    def _shared_window(self) -> Window:
-        windows = [run.window for run in self.runs]
-        return Window(min(each.start for each in windows), min(each.end for each in windows))
-
     def _judged(self, measured: Measurement, values: list[float | None]) -> Row:
         base, *others = values
         changes = []
@@ -359,7 +365,7 @@ class Comparison:
             interval = evidence.interval
             p = interval and self._family.corrected(key_of(measured), place, interval.p)
             changes.append(change_of(base, value, measured.better, evidence, p))
-        return Row(measured, values, changes)
+        return Row(measured, values, changes, self.at_least(measured))
 
     def _evidence(self, measured: Measurement, place: int) -> Evidence:
         key = (key_of(measured), place)

@@ -132,12 +132,6 @@ class Condition:
             lacking = 0 if value is not None else place
             what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"
             hint = "a metric whose denominator is 0 has none, nor what is not of the run's cluster or jobs"
-            lack = comparison.lack(row.measured, lacking)
-            if lack.unreached:
-                what += f": {lack.not_reached}"
-                hint = (
-                    "ask for a lower percentile, wait.never_started or jobs.unfinished, or replay for longer"
-                )
             raise RunError(f"condition {self.text!r} cannot be decided: {what}", hint=hint)
         ends = None if values else self._ends(comparison, row, place)
         return Check(

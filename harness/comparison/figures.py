@@ -34,10 +34,14 @@ def name_of(row: Measurement) -> str:
     return name if row.scope == "all" else f"{name} {{{row.scope}}}"
 
 
-def shown(value: float | None, unit: str, resource: str = "") -> str:
-    """A value at a glance."""
+def shown(value: float | None, unit: str, resource: str = "", *, at_least: bool = False) -> str:
+    """A value at a glance; `at_least` if it is the least that it can become."""
     if value is None or not isfinite(value):
         return "-"
+    return f"≥ {_shown(value, unit, resource)}" if at_least else _shown(value, unit, resource)
+
+
+def _shown(value: float, unit: str, resource: str) -> str:
     if unit == "ratio":
         return f"{100 * value:.1f} %"
     if unit == "s":

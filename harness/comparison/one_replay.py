@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from harness.comparison.changes import Evidence, Ground, Verdict, gates
 from harness.comparison.figures import Key, key_of
 from harness.comparison.missing import Lack, lack_of
-from harness.comparison.pairs import may_be_cut, why_not_shaken
+from harness.comparison.pairs import why_not_shaken
 from harness.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
 from harness.metrics import utilization
-from harness.metrics.measurement import Measurement, Window
-from harness.metrics.scopes import ALL
-from harness.metrics.shared_window import measure_shared
+from harness.metrics.measurement import Measurement
+from harness.metrics.shared_window import Shared, measure_shared
 from harness.metrics.utilization import HOURS
 from harness.runs.folder import reading
 
@@ -40,12 +39,12 @@ class OneReplay:
     Args:
         runs: the baseline first.
         pairs: the jobs that they have in common.
-        window: what utilization, fairness and quota are measured over; None for each run's own.
+        shares: over what each run is measured.
         hours: whether capacities differ, so that utilization is wanted in resource-hours too.
     """
 
-    def __init__(self, runs: Sequence[Run], pairs: Pairs, window: Window | None, *, hours: bool) -> None:
-        self._runs, self._pairs, self._window, self._hours = runs, pairs, window, hours
+    def __init__(self, runs: Sequence[Run], pairs: Pairs, shares: Sequence[Shared], *, hours: bool) -> None:
+        self._runs, self._pairs, self._shares, self._hours = runs, pairs, shares, hours
 
     @cached_property
     def measured(self) -> list[dict[Key, Measurement]]:
@@ -72,11 +71,8 @@ class OneReplay:
         key = key_of(measured)
         if any(key not in of or of[key].value is None for of in (self.measured[0], self.measured[place])):
             return Evidence(Ground.FEW)
-        if any(self._censored(of) for of in (0, place)):
-            if measured.metric != LOST:
-                return _REPLAY
-            if self._cut_apart(place):
-                return Evidence(Ground.CUT)
+        if measured.metric == LOST and self._cut_apart(place):
+            return Evidence(Ground.CUT)
         paired = self._paired(place, statistic.column, measured.scope)
         if paired is None:
             return _REPLAY
@@ -113,15 +109,14 @@ class OneReplay:
             tells = f", and {in_vain}" if in_vain else "; --shake 10 tells"
             yield f"no sign: with one replay of each, the difference may be luck{tells}"
 
-    def _censored(self, place: int) -> bool:
-        """Whether a run has unfinished jobs: its waits are then estimates that blocks of jobs do not have."""
-        unfinished = self.measured[place].get(("jobs.unfinished", ALL, ""))
-        return unfinished is not None and bool(unfinished.value)
-
     def _cut_apart(self, place: int) -> bool:
-        """Whether a run and the baseline end at different times because one of them was cut short."""
-        base, run = self._runs[0], self._runs[place]
-        return base.window.end != run.window.end and (may_be_cut(base) or may_be_cut(run))
+        """Whether a run and the baseline are measured up to different times, since one of them was cut short.
+
+        That is where their jobs arrive at different times; else the first cut ends both.
+        """
+        ends = [self._shares[of].jobs for of in (0, place)]
+        cut = any(self._runs[of].cut_at is not None for of in (0, place))
+        return ends[0] != ends[1] and cut
 
     def _paired(self, place: int, column: str, scope: str) -> Paired | None:
         """The values of the jobs of a scope in two runs; None where it is not of the same jobs."""
@@ -134,18 +129,21 @@ class OneReplay:
 
     @cached_property
     def _samples(self) -> list[Samples]:
-        return [Samples(run, rows) for run, rows in zip(self._runs, self._pairs.rows, strict=True)]
+        return [
+            Samples(run, rows, shared)
+            for run, rows, shared in zip(self._runs, self._pairs.rows, self._shares, strict=True)
+        ]
 
     @cached_property
     def _paired_values(self) -> dict[tuple[int, str, str], Paired | None]:
         return {}
 
     def _measurements(self, place: int) -> dict[Key, Measurement]:
-        """A run's measurements: over the shared window where its own is longer, and over the common jobs."""
+        """A run's measurements: over the windows that runs share, and of the jobs that all of them have."""
         run = self._runs[place]
         with reading(run.path):
             found = measurements_of(run)
-            for row in self._measured_again(run, found):
+            for row in self._measured_again(run, self._shares[place], found):
                 key = key_of(row)
                 if key in found or row.metric.endswith(HOURS):
                     found[key] = row
@@ -158,20 +156,17 @@ class OneReplay:
                 }
         return found
 
-    def _measured_again(self, run: Run, found: Iterable[Key]) -> Iterator[Measurement]:
-        """What is relative to capacity: over the shared window, and of a run of schema 2 in hours."""
-        if self._window is not None and run.window != self._window:
-            yield from measure_shared(run, self._window)
+    def _measured_again(self, run: Run, shared: Shared, found: Iterable[Key]) -> Iterator[Measurement]:
+        """What is of other windows or jobs than the run's own, and of a run of schema 2 what is in hours."""
+        if not shared.is_own(run):
+            yield from measure_shared(run, shared)
         elif self._hours and not any(name.endswith(HOURS) for name, _, _ in found):
             yield from utilization.measure(run, run.window)
 
 
 def measurements_of(run: Run) -> dict[Key, Measurement]:
     """What a run's table of metrics has."""
-    rows = (
-        Measurement(row["metric"], row["value"], row["unit"], row["better"], row["scope"], row["resource"])
-        for row in run.metrics.iter_rows(named=True)
-    )
+    rows = map(Measurement._make, run.metrics.select(Measurement._fields).iter_rows())
     return {key_of(row): row for row in rows}
 
 

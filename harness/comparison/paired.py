@@ -1,7 +1,6 @@
 """A metric over several replays of each of several things: over twins of runs, or seeds of settings.
 
-A percentile that some replays of one of them have not reached has neither mean nor verdict there. Where some
-lack a value for another reason, the mean is over the others, and differences are of those in which both sides
+Where some replays lack a value, the mean is over the others, and differences are of those in which both sides
 have one. The figures of one never depend on what another lacks.
 """
 
@@ -35,15 +34,11 @@ class Paired:
         return min(there, default=0) > 0
 
     def mean(self, place: int) -> float | None:
-        """That of a run over its twins; None where some have not reached it."""
-        if self.lacks[place].unreached:
-            return None
+        """That of a run over its twins; None where none of them has a value."""
         return mean_of([value for value in self.values[place] if value is not None], ratio=self.ratio)
 
     def evidence(self, place: int) -> Evidence:
         """What a run's difference from the baseline can be judged by."""
-        if any(self.lacks[at].unreached for at in (0, place)):
-            return Evidence(Ground.UNREACHED)
         sides = self._sides(place)
         interval = of_pairs(*sides, ratio=self.ratio)
         if interval is None:

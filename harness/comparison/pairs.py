@@ -7,11 +7,13 @@ of what is compared job by job.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import cached_property, reduce
+from operator import or_
 
 import polars as pl
 
 from harness.errors import RunError
+from harness.metrics.arrivals import rejected_at_arrival
 from harness.runs.folder import reading
 from harness.runs.run import Run
 
@@ -41,6 +43,7 @@ class Pairs:
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
         if len(runs) == 1:
             self._alone(runs[0])
             return
@@ -61,7 +64,7 @@ class Pairs:
         times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]
         first = pl.int_range(self.count, dtype=pl.UInt32, eager=True)
         self.shifts = [_shift(runs[0], run, times[0], time) for run, time in zip(runs, times, strict=True)]
-        stopped = [may_be_cut(run) for run in runs]
+        stopped = [run.cut_at is not None for run in runs]
         self.same_arrivals = all(
             (rows == first).all() and (time == times[0]).all() and (jobs == max(self.jobs) or early)
             for rows, time, jobs, early in zip(self.rows, times, self.jobs, stopped, strict=True)
@@ -74,6 +77,19 @@ class Pairs:
         self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
         self.shifts = [0]
         self.same_arrivals = self.know_requests = True
+
+    @cached_property
+    def refused(self) -> list[list[int]]:
+        """For each run the rows of jobs that any of the runs refused at their arrival."""
+        of_runs = [rejected_at_arrival(run) for run in self._runs]
+        if all(refused.is_empty() for refused in of_runs):
+            return [[] for _ in of_runs]
+        common = [rows.is_in(refused.implode()) for rows, refused in zip(self.rows, of_runs, strict=True)]
+        anywhere = reduce(or_, common)
+        return [
+            [*refused.to_list(), *rows.filter(anywhere).to_list()]
+            for rows, refused in zip(self.rows, of_runs, strict=True)
+        ]
 
     @property
     def whole(self) -> bool:
@@ -107,11 +123,6 @@ def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
     if any(run.info["settings"].get("alone") is not None for run in runs):
         return "runs with one quota alone have no twins"
     return ""
-
-
-def may_be_cut(run: Run) -> bool:
-    """Whether a run was told to stop at some time, or came to no end by itself."""
-    return run.info["settings"].get("until_us") is not None or run.stopped is not None
 
 
 def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:

@@ -118,7 +118,7 @@ def _aims(comparison: Comparison) -> Iterator[_Judged]:
     whole = (
         metric
         for metric, measured in waits.items()
-        if all(comparison.lack(measured, place).nothing for place in places)
+        if not any(comparison.lack(measured, place).absent for place in places)
     )
     wait = next(whole, WAITS[0])
     for aim in _AIMS:

@@ -9,10 +9,12 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.errors import OptionError, RunError
+from harness.metrics.arrivals import counted
 from harness.metrics.disruption import lost_by_jobs
 from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement
 from harness.metrics.scopes import ALL, PRIORITY, QUEUE, QUOTA, Scope, hint_at, parse_scope
+from harness.metrics.shared_window import Shared
 from harness.metrics.waiting import job_times, measure_jobs
 from harness.options import there_is
 from harness.runs.run import Run
@@ -71,17 +73,20 @@ class Samples:
     Args:
         run: the run.
         rows: the rows of these jobs in `jobs.parquet`, in order of arrival.
+        shared: over what the run is measured.
     """
 
-    def __init__(self, run: Run, rows: pl.Series) -> None:
+    def __init__(self, run: Run, rows: pl.Series, shared: Shared) -> None:
         self._run = run
         self._rows = rows
+        self._window = run.window._replace(end=shared.jobs)
+        self._refused = list(shared.refused)
 
     def measure(self) -> Iterator[Measurement]:
         """The metrics that come from values of jobs, over these jobs alone."""
         only = pl.repeat(False, self._height, eager=True).scatter(self._rows, True)
-        yield from measure_jobs(self._run, self._run.window, only)
-        yield from lost_by_jobs(self._run, self._run.window, only)
+        yield from measure_jobs(self._run, self._window, only.clone().scatter(self._refused, False))
+        yield from lost_by_jobs(self._run, self._window, only)
 
     def members(self, scope: str) -> pl.Series | None:
         """Whether each of the jobs is in a scope such as `queue=prod`; None where all are.
@@ -116,13 +121,15 @@ class Samples:
     @cached_property
     def _times(self) -> pl.DataFrame:
         names = ("first_start", "total", "completion", "admission", "delay")
-        times = job_times(self._run, self._run.window, "job", *names, "slowdown")
+        every = pl.repeat(True, self._height, eager=True).scatter(self._refused, False)
+        only = counted(self._run, every)
+        times = job_times(self._run, self._window, "job", *names, "slowdown", only=only)
         seconds = [pl.col(name) / SECOND for name in names]
         found = times.select("job", *seconds, "slowdown")
         if found.height == self._height:
             return found
-        every = pl.DataFrame({"job": pl.int_range(self._height, dtype=pl.Int32, eager=True)})
-        return every.join(found, on="job", how="left", maintain_order="left")
+        jobs = pl.DataFrame({"job": pl.int_range(self._height, dtype=pl.Int32, eager=True)})
+        return jobs.join(found, on="job", how="left", maintain_order="left")
 
     @cached_property
     def _names(self) -> pl.DataFrame:
@@ -136,7 +143,7 @@ class Samples:
         found = {}
         stints = (
             self._run.micros("stints")
-            .filter((pl.col("lost") > 0) & (pl.col("end") <= self._run.window.end))
+            .filter((pl.col("lost") > 0) & (pl.col("end") <= self._window.end))
             .select("job", "lost", *(f"request.{each}" for each in self._run.resources))
             .collect()
         )

@@ -20,6 +20,7 @@ from harness.comparison.missing import Lack, lack_of, number
 from harness.comparison.one_replay import measurements_of
 from harness.comparison.paired import Paired, mean_of
 from harness.errors import RunError
+from harness.metrics.shared_window import Shared, shared_by
 
 if TYPE_CHECKING:
     from harness.comparison.changes import Change, Evidence
@@ -36,8 +37,8 @@ class Shaken:
         runs: the runs themselves, the baseline first.
         shake: which twins.
         twins: for each run, the baseline first, its twins in their order.
-        shared: whether twins of one number have equal arrivals: then what is relative to capacity or quota is
-            of the window that they share.
+        shared: whether twins of one number have equal arrivals: then they are measured over the windows that
+            they share.
 
     Raises:
         RunError: a twin was not measured over that window.
@@ -48,13 +49,15 @@ class Shaken:
     ) -> None:
         self._shake, self._shared, self._first = shake, shared, runs[0]
         self._own = [[measurements_of(twin) for twin in of_run] for of_run in twins]
-        ends = [min(twin.window.end for twin in each) for each in zip(*twins, strict=True)] if shared else []
-        self._tables = [
-            [_over(twin, table, end) for twin, table, end in zip(of_run, tables, ends, strict=True)]
-            if shared
-            else tables
-            for of_run, tables in zip(twins, self._own, strict=True)
-        ]
+        self._tables = self._own
+        if shared:
+            of_numbers = [shared_by(each) for each in zip(*twins, strict=True)]
+            self._tables = [
+                [_over(*each) for each in zip(of_run, tables, shares, strict=True)]
+                for of_run, tables, shares in zip(
+                    twins, self._own, zip(*of_numbers, strict=True), strict=True
+                )
+            ]
         self._known: dict[Key, Paired] = {}
 
     def own(self, place: int) -> dict[Key, float | None]:
@@ -126,7 +129,9 @@ class Shaken:
         found = {}
         for key in _keys(tables):
             row = next(table[key] for table in tables if key in table)
-            found[key] = row._replace(value=self._values(key).mean(place))
+            least = {table[key].at_least for table in tables if key in table}
+            at_least = None if None in least else True in least
+            found[key] = row._replace(value=self._values(key).mean(place), at_least=at_least)
         return found
 
     def _values(self, key: Key) -> Paired:
@@ -136,11 +141,11 @@ class Shaken:
         return self._known[key]
 
 
-def _over(twin: Run, own: dict[Key, Measurement], end: int) -> dict[Key, Measurement]:
-    """What a twin's table has, with what was measured over a window in place of its own."""
-    if twin.window.end == end:
+def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:
+    """What a twin's table has, with what was measured over other windows in place of its own."""
+    if shared.is_own(twin):
         return own
-    rows = twin.windows.get(end)
+    rows = twin.windows.get(shared.key)
     if rows is None:
         raise RunError(
             f"{twin.path} was not measured over the window that these twins share",

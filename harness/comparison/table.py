@@ -17,7 +17,7 @@ from harness.comparison.ping_pong import about_loops
 from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
 from harness.markdown import plain
-from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
+from harness.metrics.finish_time import FINISH_TIMES
 from harness.metrics.scopes import ALL
 from harness.metrics.utilization import HOURS
 from harness.text import aligned, columns, counted, printable, told_apart
@@ -35,7 +35,7 @@ _NAMED_VALUES = 12
 _SHORTEST_NAME = 8
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
-_OF_WINDOW = (*_OF_CAPACITY, "quota.")
+_OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
 _NOTHING = "no metric was measured"
 _LOST_PART = f"{LOST}_of_allocated"
 _INTERVAL = re.compile(r" \[[^\]]*\]")
@@ -273,7 +273,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
     yield from about_missing([line.row for line in shown], comparison.lack, names)
     if comparison.shake is not None:
-        yield from about_unshaken(runs, comparison.measured, isolated=(FINISH_TIME, VIOLATIONS))
+        yield from about_unshaken(runs, comparison.measured, isolated=FINISH_TIMES)
     yield from _about_windows(comparison, shown)
     if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
         yield from _about_capacity(comparison)
@@ -304,7 +304,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
-            yield "utilization, goodput, fairness and quota: of each twin over the window that its runs share"
+            yield "all but waits of jobs that ended: of each twin over the windows that its runs share"
         yield from chain.from_iterable(found)
         return
     window, windows = comparison.window, [run.window for run in comparison.runs]
@@ -312,9 +312,12 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
         spans = [format_duration(each.end - each.start) for each in windows]
         each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
         yield f"arrivals differ, so each run is measured over its own window: {each}"
-    elif not comparison.shares_window and any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
+    elif not comparison.shares_window:
         end = format_duration(window.end - window.start)
-        yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
+        if comparison.shares[0].cut:
+            yield f"a run was cut short, so all is measured over the first {end}"
+        elif any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
+            yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
         for place in range(len(windows)):
             yield from _over_own_window(comparison, shown, place)
     pairs = comparison.pairs
@@ -324,6 +327,9 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
             for name, jobs in zip(comparison.names, pairs.jobs, strict=True)
             if jobs > pairs.count
         ]
+        if window is not None:
+            yield f"jobs that arrive after that do not count: {', '.join(left)}"
+            return
         yield (
             f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
             f"left out are {', '.join(left)}; all else is of each run's own jobs"
@@ -337,7 +343,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
     for line in of_table:
         each = line.measured
         value = own.get(key_of(each), line.row.values[place])
-        if each.metric.startswith(_OF_WINDOW) and value != line.row.values[place]:
+        if value != line.row.values[place]:
             told.append(f"{name_of(each)} {shown(value, each.unit, each.resource)}")
     if told:
         name, window = comparison.names[place], comparison.runs[place].window
@@ -426,6 +432,7 @@ def _joined(cell: tuple[str, str], width: int) -> str:
 def _cells(row: Row) -> Iterator[tuple[str, str]]:
     base, *others = row.values
     unit, resource = row.measured.unit, row.measured.resource
-    yield shown(base, unit, resource), ""
-    for value, change in zip(others, row.changes, strict=True):
-        yield shown(value, unit, resource), changed(change, unit, resource)
+    yield shown(base, unit, resource, at_least=row.is_least(0)), ""
+    for place, (value, change) in enumerate(zip(others, row.changes, strict=True), start=1):
+        value_text = shown(value, unit, resource, at_least=row.is_least(place))
+        yield value_text, changed(change, unit, resource)

@@ -63,7 +63,8 @@ class Progress:
         unit.kept = self._losses.kept(unit.done, unit.life.interval)
         lost, unit.done = unit.done - unit.kept, 0
         if lost:
-            self._recorder.stint(unit.life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost)
+            life, pod = unit.life, _alone(unit)
+            self._recorder.stint(life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost, pod)
 
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
         """A stint is over; an eviction throws away what the loss model says, nothing else does."""
@@ -83,10 +84,9 @@ class Progress:
                 lost = min(progress - unit.kept, now - first)
                 earlier = progress - unit.kept - lost if since < began else 0
                 life.lost += lost * unit.pods
-            if earlier:
-                self._recorder.stint(life.job, unit.pods, unit.amounts, first, now, PROGRESS, lost, earlier)
-            elif now > began:
-                self._recorder.stint(life.job, unit.pods, unit.amounts, first, now, PROGRESS, lost)
+            if earlier or now > began:
+                pods, pod = unit.pods, _alone(unit)
+                self._recorder.stint(life.job, pods, unit.amounts, first, now, PROGRESS, lost, earlier, pod)
 
     def _started_up(self, unit: Unit, now: int) -> int:
         """Account for the start-up of a stint that ends now; answers when the pods were ready."""
@@ -109,3 +109,8 @@ class Progress:
         if since < until:
             life.idle += (until - since) * pods
             self._recorder.stint(life.job, pods, unit.amounts, since, until, state, 0)
+
+
+def _alone(unit: Unit) -> int:
+    """The pod of a unit, if it is one of several of its job that run on their own; else `NEVER`."""
+    return unit.pod if unit.life.job.pods > 1 else NEVER

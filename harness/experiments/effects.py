@@ -21,8 +21,7 @@ class Effect(NamedTuple):
         factor: what varies.
         value: what it is set to.
         against: its first value.
-        difference: the mean over all settings that differ in nothing else, with its interval between seeds;
-            None where some items have not reached it: those would be the ones in which it is largest.
+        difference: the mean over all settings that differ in nothing else, with its interval between seeds.
         base: the mean at the first value.
         least: the smallest difference among the settings.
         most: the largest one.
@@ -33,10 +32,10 @@ class Effect(NamedTuple):
     factor: str
     value: Any
     against: Any
-    difference: Estimate | None
-    base: float | None
-    least: float | None
-    most: float | None
+    difference: Estimate
+    base: float
+    least: float
+    most: float
     settings: int
     lack: Lack
 
@@ -96,20 +95,18 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
-) -> tuple[Estimate | None, float | None, float | None, float | None, int, Lack] | None:
+) -> tuple[Estimate, float, float, float, int, Lack] | None:
     """What an effect has beside the values of the factor; None where nothing has a value."""
     # Every seed has one mean over all pairs, as what it draws is the same in all of them.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []
-    unreached = absent = items = 0
+    absent = items = 0
     for base, other in pairs:
         there = []
         for seed in (seed for seed in base.values if seed in other.values):
             before, after = base.values[seed], other.values[seed]
             items += 1
-            if seed in base.unreached or seed in other.unreached:
-                unreached += 1
-            elif before is None or after is None:
+            if before is None or after is None:
                 absent += 1
             else:
                 of_seed.setdefault(seed, []).append(after - before)
@@ -117,11 +114,9 @@ def _difference(
         if there:
             of_pair.append(fsum(after - before for before, after in there) / len(there))
             bases.append(fsum(before for before, _ in there) / len(there))
-    lack = Lack(unreached, absent, items, _PAIRS)
-    if unreached:
-        return None, None, None, None, len(of_pair), lack
     if not of_pair:
         return None
+    lack = Lack(absent, items, _PAIRS)
     means = [fsum(each) / len(each) for each in of_seed.values()]
     difference = estimate(means)._replace(partly=lack.partly)
     return difference, fsum(bases) / len(bases), min(of_pair), max(of_pair), len(of_pair), lack

@@ -183,7 +183,10 @@ class Folder:
     def _metrics(self, key: str) -> pl.DataFrame:
         path = self.file(key)
         try:
-            return pl.read_parquet(path, glob=False).select(*schemas.METRICS)
+            found = pl.read_parquet(path, glob=False)
+            if "at_least" not in found.columns:  # of before schema 4
+                found = found.with_columns(at_least=pl.lit(None, pl.Boolean))
+            return found.select(*schemas.METRICS)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _damaged(path, error) from error
 

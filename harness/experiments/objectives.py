@@ -11,7 +11,7 @@ import polars as pl
 
 from harness.comparison.conditions import Condition, parse_condition
 from harness.comparison.figures import Key, key_of
-from harness.comparison.missing import SEEDS, Lack, lack_of, number, told_by
+from harness.comparison.missing import SEEDS, Lack, number
 from harness.errors import OptionError, RunError
 from harness.experiments.experiment import DONE, Experiment
 from harness.experiments.folder import value_text as stored_text
@@ -118,26 +118,21 @@ class OverSeeds(NamedTuple):
 
     Attributes:
         values: seed -> value, of all seeds of the experiment; None where there is none.
-        unreached: the seeds in which there is none since too many jobs had not come so far.
     """
 
     values: Mapping[int, float | None]
-    unreached: frozenset[int]
 
     @property
     def lack(self) -> Lack:
         """In how many seeds it has no value."""
         missing = sum(value is None for value in self.values.values())
-        return Lack(len(self.unreached), missing - len(self.unreached), len(self.values), SEEDS)
+        return Lack(missing, len(self.values), SEEDS)
 
     @property
     def mean(self) -> Estimate | None:
-        """The mean over those that have a value; None where some have not reached it, or none has one.
-
-        Seeds that have not reached it are the worst ones: without them a setting would seem better.
-        """
+        """The mean over those that have a value; None where none has one."""
         there = [value for value in self.values.values() if value is not None]
-        return None if self.unreached or not there else estimate(there)._replace(partly=self.lack.partly)
+        return None if not there else estimate(there)._replace(partly=self.lack.partly)
 
 
 class Judged:
@@ -211,13 +206,11 @@ class Judged:
         return self._known[key]
 
     def _values(self, key: Key) -> Mapping[int, OverSeeds]:
-        tables = self._measured(told_by(key))
+        tables = self._measured([key])
         found = {}
         for setting, items in self._items_of.items():
             of_seeds = {seed: tables.get(item, {}) for seed, item in items.items()}
-            unreached = (seed for seed, table in of_seeds.items() if lack_of(key, [table]).unreached)
-            values = {seed: number(table, key) for seed, table in of_seeds.items()}
-            found[setting] = OverSeeds(values, frozenset(unreached))
+            found[setting] = OverSeeds({seed: number(table, key) for seed, table in of_seeds.items()})
         return found
 
     def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:
@@ -236,7 +229,7 @@ class Judged:
     def estimates(self, measured: Measurement) -> Mapping[int, Estimate | None]:
         """Setting, by its first item -> the mean over its seeds.
 
-        None where there is no value, or some seeds have not reached it.
+        None where there is no value.
         """
         return {item: each.mean for item, each in self.values(measured).items()}
 

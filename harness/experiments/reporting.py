@@ -194,13 +194,10 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         found = effects(judged, one.measured)
         if not found:
             continue
-        rows, words, unreached = [], [], []
+        rows, words = [], []
         for each in found:
             name, against = f"{each.factor}={value_text(each.value)}", value_text(each.against)
             told = f"{name} instead of {against}: "
-            if each.difference is None:
-                unreached.append(f"{told}{each.lack.not_reached}")
-                continue
             low, high = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
             told += signed(each.difference.value, one.measured)
             if low is not None and high is not None:
@@ -208,10 +205,6 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
             told = " ".join(filter(None, (told, each.lack.partly)))
             rows.append((name, one.of(each.difference.value), one.of(low), one.of(high), told))
             words.append(f"{told}.")
-        if unreached:
-            yield Points(unreached, f"Effects on {name_of(one.measured)} that are not known")
-        if not rows:
-            continue
         lines = "95 % intervals between seeds" if seeds else "from the least to the most of them"
         yield Figure(
             title=f"Effects on {name_of(one.measured)}",
@@ -257,23 +250,18 @@ def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         made = []
         for across, down in pairs:
             means: dict[tuple[str, str], list[float]] = {}
-            unreached = set()
             for setting in judged.settings:
                 value = values[setting.item]
                 place = value_text(setting.point[across]), value_text(setting.point[down])
-                if judged.values(one.measured)[setting.item].unreached:
-                    unreached.add(place)
-                elif value is not None:
+                if value is not None:
                     means.setdefault(place, []).append(value.value)
-            of_cells = {
-                place: fsum(each) / len(each) for place, each in means.items() if place not in unreached
-            }
+            of_cells = {place: fsum(each) / len(each) for place, each in means.items()}
             if len(of_cells) > 1:
                 widest = max(of_cells.values()) - min(of_cells.values())
-                made.append((widest, across, down, of_cells, len(unreached)))
+                made.append((widest, across, down, of_cells))
         ranked = sorted(made, key=lambda each: (-each[0], each[1], each[2]))[:_PAIRS]
-        for _, across, down, of_cells, empty in ranked:
-            yield _heat_map(judged, one, across, down, of_cells, empty)
+        for _, across, down, of_cells in ranked:
+            yield _heat_map(judged, one, across, down, of_cells)
 
 
 def _heat_map(
@@ -282,9 +270,8 @@ def _heat_map(
     across: str,
     down: str,
     of_cells: Mapping[tuple[str, str], float],
-    empty: int,
 ) -> Figure:
-    """The means of two factors; `empty` says how many have none as some seeds have not reached it."""
+    """The means of two factors."""
     columns, rows = _levels(judged, across), _levels(judged, down)
     squares = []
     for column in columns:
@@ -304,9 +291,7 @@ def _heat_map(
         title=f"{name_of(one.measured)} by {across} and {down}",
         words=" ".join(f"{each[4]}." for each in squares),
         draw=draw,
-        note="Means over all settings that have both values; "
-        + ("empty where some seeds of one of them have not reached it; " if empty else "")
-        + "the stronger the colour, the higher: "
+        note="Means over all settings that have both values; the stronger the colour, the higher: "
         + ("higher is better." if one.measured.better == "higher" else "lower is better."),
     )
 

@@ -97,9 +97,6 @@ def _effects(judged: Judged, measured: Measurement) -> str:
     rows = [[f"effect on {name_of(measured)}", "against", "at first", "difference", how]]
     for each in found:
         about = [f"{each.factor}={value_text(each.value)}", value_text(each.against)]
-        if each.difference is None:
-            rows.append([*about, "-", "-", each.lack.not_reached_in])
-            continue
         ends = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
         told = " to ".join("-" if end is None else signed(end, measured) for end in ends)
         base = shown(each.base, measured.unit, measured.resource)
@@ -226,11 +223,9 @@ def _family(judged: Judged, chosen: Sequence[Setting]) -> Family:
         for at, side in enumerate(paired.values):
             figures[at][key] = side
         for at in range(1, len(chosen)):
-            ground, interval, _ = paired.evidence(at)
+            interval = paired.evidence(at).interval
             if interval is not None:
                 tests[key, at] = interval.p
-            elif ground is Ground.UNREACHED:
-                tests[key, at] = 1.0
     return Family(tests, equal_ones(figures))
 
 

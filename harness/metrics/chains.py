@@ -10,11 +10,11 @@ from harness.runs.run import Run
 
 
 class HitsBack(NamedTuple):
-    """How many preemptions hit a holder that had preempted the preemptor's holder shortly before.
+    """How many preemptions hit back at whom had preempted shortly before, at an earlier instant.
 
     Attributes:
-        thrash: of two holders.
-        rework: within one, as priorities do it.
+        thrash: of another holder that had preempted the preemptor's.
+        rework: of a job that had itself preempted a job of its holder, for another one of that holder.
     """
 
     thrash: int
@@ -57,23 +57,28 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
-    """Count preemptions of a holder that had preempted the preemptor's holder shortly before.
+    """Count preemptions that hit back.
 
     Args:
         preemptions: in order.
         within: how long before at most, microseconds.
     """
-    latest: dict[tuple[str, str], int] = {}
+    latest: dict[tuple[str, str] | int, int] = {}  # (victim, beneficiary), or who preempted within its holder
     thrash = rework = 0
-    columns = (preemptions[name].to_list() for name in ("time", "victim", "beneficiary"))
-    for time, victim, beneficiary in zip(*columns, strict=True):
+    now, of_instant = -1, set[tuple[str, str] | int]()
+    columns = (preemptions[name].to_list() for name in ("time", "job", "by", "victim", "beneficiary"))
+    for time, job, by, victim, beneficiary in zip(*columns, strict=True):
+        if time != now:
+            latest.update(dict.fromkeys(of_instant, now))
+            now, of_instant = time, set()
         if beneficiary is None:
             continue  # nobody knows for whom
-        before = latest.get((beneficiary, victim))
+        alike = victim == beneficiary
+        before = latest.get(job if alike else (beneficiary, victim))
         if before is not None and time - before <= within:
-            thrash += victim != beneficiary
-            rework += victim == beneficiary
-        latest[victim, beneficiary] = time
+            thrash += not alike
+            rework += alike
+        of_instant.add(by if alike else (victim, beneficiary))
     return HitsBack(thrash, rework)
 
 

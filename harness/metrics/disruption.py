@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from harness.arrays import numbers
+from harness.metrics.accrued import statistics
+from harness.metrics.arrivals import rejected
 from harness.metrics.chains import cascades, held_in_loops, hits_back, loops
 from harness.metrics.levels import names_of_jobs
 from harness.metrics.measurement import Measurement, Window, resource_hours
@@ -33,7 +35,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     yield from _counts(run, window, pods, each)
     yield from _lost(run, window, pods)
     yield from _consequences(run, each)
-    yield from _restarts(restarts(run, window, pods) - each["time"])
+    yield from measure_restarts(run, window, pods)
     yield _count("pdb_violations", _violations(pods))
 
 
@@ -196,13 +198,29 @@ def mean_duration(run: Run) -> int:
     return int(durations.cast(pl.Int128).sum()) // max(1, len(durations))
 
 
-def _restarts(waits: pl.Series) -> Iterator[Measurement]:
-    """How long it took to run again, for preemptions after which that happened; and how many others."""
-    for name in ("p50", "p95"):
-        wait = _statistic(waits, name)
-        seconds = None if wait is None else wait / SECOND
-        yield Measurement(f"disruption.time_to_restart.{name}", seconds, "s", "lower")
-    yield _count("not_restarted", waits.null_count())
+def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
+    """How long it took to run again, or has taken so far; and after how many preemptions that did not happen.
+
+    Victims that were refused later do not wait, so they have no time.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        pods: the rows of `preempted_pods`, where they are known.
+    """
+    pods = preempted_pods(run, window) if pods is None else pods
+    each = preemptions(pods)
+    again, time = restarts(run, window, pods), each["time"]
+    refused = each["job"].is_in(rejected(run, window).implode())
+    waits = (again.fill_null(window.end) - time).filter(again.is_not_null() | ~refused)
+    going = again.is_null().filter(again.is_not_null() | ~refused)
+    names = ("p50", "p95")
+    figures = statistics(waits.to_numpy(), going.to_numpy(), names)
+    for name, (value, at_least) in zip(names, figures, strict=True):
+        seconds = None if value is None else value / SECOND
+        metric = f"disruption.time_to_restart.{name}"
+        yield Measurement(metric, seconds, "s", "lower", at_least=at_least)
+    yield _count("not_restarted", again.null_count())
 
 
 def _violations(pods: pl.DataFrame) -> int | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from math import fsum
 
 import numpy as np
+import polars as pl
 
 from harness.arrays import Floats, codes, firsts, quotients
 from harness.metrics.daily import Daily
@@ -28,6 +29,12 @@ _DEFICIT = "fairness.guarantee_deficit"
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The fairness metrics over all holders, and what each of them was owed."""
+    yield from measure_shares(run, window)
+    yield from measure_slowdowns(run, window)
+
+
+def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
+    """What is integrated over a window: how shares differ from ideal ones, and what holders were owed."""
     users = holders(run)
     shares, owed = _Shares(run, users, window), _Owed(run, users)
     for piece in pieces(run, window, changes=changes_at_once(users)):
@@ -35,7 +42,6 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
         owed.add(piece)
     yield from shares.measurements()
     yield from owed.measurements(unused_quotas(run))
-    yield from _slowdown(run, window)
 
 
 class _Shares:
@@ -140,9 +146,17 @@ class _Owed:
                 yield resource_hours(_DEFICIT, amount, resource, each.scope)
 
 
-def _slowdown(run: Run, window: Window) -> Iterator[Measurement]:
-    """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown."""
-    means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run))))
-    yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher")
+def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
+    """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown.
+
+    What jobs that go on come to may move both either way.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+    """
+    means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
+    yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)
     ratio = means[-1] / means[0] if means else None
-    yield Measurement("fairness.max_min_slowdown", ratio, "factor", "lower")
+    yield Measurement("fairness.max_min_slowdown", ratio, "factor", "lower", at_least=None)

@@ -12,15 +12,20 @@ from typing import NamedTuple
 
 import polars as pl
 
+from harness.metrics.arrivals import counted
 from harness.metrics.exact import exact_sum
 from harness.metrics.levels import Holder, names_of_jobs
 from harness.metrics.measurement import Measurement
-from harness.metrics.scopes import QUOTA
+from harness.metrics.scopes import ALL, QUOTA
 from harness.metrics.waiting import job_times
 from harness.runs.run import Run
 
 FINISH_TIME = "fairness.finish_time"
 VIOLATIONS = "fairness.sharing_violations"
+LATER = "fairness.finish_time_above_1"
+
+FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
+"""What is measured on request only."""
 
 TOLERATED = 1.05
 """Sharing is worth it for a quota whose jobs take at most so many times as long as alone."""
@@ -32,10 +37,13 @@ class Sharing(NamedTuple):
     Attributes:
         ratios: for each of its jobs that finished in both, together over alone, from submission to the end.
         left_out: how many of those that finished together did not finish alone, or took no time there.
+        later: for each of its jobs whether it takes longer together; one that does not end counts with the
+            least that it can take.
     """
 
     ratios: pl.Series
     left_out: int
+    later: pl.Series
 
 
 def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
@@ -48,18 +56,22 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
     together = _completions(run).with_columns(names_of_jobs(run)[QUOTA])
     found = {}
     for quota, other in alone.items():
-        both = (
-            together.filter((pl.col(QUOTA).cast(pl.String) == quota) & pl.col("completion").is_not_null())
-            .select("job_id", "completion")
-            .join(_completions(other).select("job_id", alone="completion"), on="job_id", how="left")
+        both = together.filter(pl.col(QUOTA).cast(pl.String) == quota).join(
+            _completions(other).select("job_id", alone="completion", finished_alone="finished"),
+            on="job_id",
+            how="left",
         )
-        known = both.filter(pl.col("alone") > 0)
-        found[quota] = Sharing(known["completion"] / known["alone"], both.height - known.height)
+        known = pl.col("alone") > 0
+        ended = both.filter("finished")
+        fared = ended.filter(known & pl.col("finished_alone"))
+        there = both.filter(known & pl.col("completion").is_not_null())
+        ratios = fared["completion"] / fared["alone"]
+        found[quota] = Sharing(ratios, ended.height - fared.height, there["completion"] > there["alone"])
     return found
 
 
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
-    """The mean for each quota, and how many are worse off than alone.
+    """The mean for each quota, how many are worse off than alone, and how many jobs are.
 
     Args:
         found: what `sharing` found.
@@ -73,13 +85,28 @@ def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Ite
     worse = sum(mean > TOLERATED for mean in means.values()) / len(means) if means else None
     yield Measurement(VIOLATIONS, worse, "ratio", "lower")
     for holder in holders:
-        yield Measurement(FINISH_TIME, means.get(holder.name), "factor", "lower", holder.scope)
+        mean = means.get(holder.name)
+        yield Measurement(FINISH_TIME, mean, "factor", "lower", holder.scope, at_least=None)
+    jobs = sum(len(each.later) for each in found.values())
+    later = sum(int(each.later.sum()) for each in found.values())
+    yield _later(later / jobs if jobs else None, ALL)
+    for holder in holders:
+        several = found[holder.name].later if holder.name in found else None
+        share = int(several.sum()) / len(several) if several is not None and len(several) else None
+        yield _later(share, holder.scope)
+
+
+def _later(share: float | None, scope: str) -> Measurement:
+    return Measurement(LATER, share, "ratio", "lower", scope, at_least=None)
 
 
 def _completions(run: Run) -> pl.DataFrame:
-    """`job_id` and `completion`, microseconds, of all jobs in order; null of those that did not end."""
-    times = job_times(run, run.window, "job", "completion")
+    """`job_id`, `completion` (microseconds, so far) and whether it has `finished`, of all jobs in order.
+
+    Both are null of those that were refused at their arrival, or of which nobody knows how long they run.
+    """
+    times = job_times(run, run.window, "job", "completion", "finished", only=counted(run))
     jobs = run.scan("jobs").select("job_id").with_row_index("job").collect()
     return jobs.join(
         times.with_columns(pl.col("job").cast(pl.UInt32)), on="job", how="left", maintain_order="left"
-    ).select("job_id", "completion")
+    ).drop("job")

@@ -29,6 +29,8 @@ class Measurement(NamedTuple):
         better: `higher`, `lower` or "" where neither is.
         scope: `all`, or one of a kind, such as `queue=<name>`; `harness.metrics.scopes` defines them.
         resource: the resource that it is about, or "".
+        at_least: whether jobs that had not come so far by the end of the window make it the least that it can
+            become; None where they could move it either way, or where that is not known (of older runs).
     """
 
     metric: str
@@ -37,6 +39,7 @@ class Measurement(NamedTuple):
     better: str = ""
     scope: str = "all"
     resource: str = ""
+    at_least: bool | None = False
 
 
 def resource_hours(

@@ -12,15 +12,17 @@ import numpy as np
 import polars as pl
 
 from harness.arrays import Groups, Ints, firsts
+from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_times
 from harness.metrics.known import once
-from harness.metrics.levels import Holder, Piece, holders, moves, pieces, unused_quotas
+from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, moves, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.quota_tree import QuotaTree, quota_trees
 from harness.runs.run import Run
 from harness.units import INT64_MAX
 
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
+_LATENCY = "evictionLatency"
 _CHANGES = 1 << 16  # changes of level that are looked at together
 _CELLS = 1 << 20  # instants times queues that are looked at together
 
@@ -74,7 +76,39 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
             for holder, amount in zip(groups.keys[groups.begins].tolist(), amounts, strict=True):
                 key = names[holder], resource
                 sums[key] = sums.get(key, 0) + amount
+    for key, amount in _not_free_yet(run, window):
+        sums[key] = sums.get(key, 0) + amount
     return sums
+
+
+def _not_free_yet(run: Run, window: Window) -> Iterator[tuple[tuple[str, str], int]]:
+    """What evicted jobs go on to hold of which no pod was bound, for each holder and resource.
+
+    Such a job is gone at once, but its quota is free only when the policy's `evictionLatency` has passed.
+    """
+    latency = run.info["policy"]["options"].get(_LATENCY)
+    columns = request_columns(run)
+    if not latency or not columns:
+        return
+    whole = pl.col("pod_number").is_null()
+    steps = (
+        run.micros("decisions")
+        .filter(pl.col("action").is_in(["preempt", "evict", "gone", "requeue"]))
+        .with_columns(then=pl.col("action").shift(-1).over("job"))
+        .filter(pl.col("action").is_in(["preempt", "evict"]) & whole & (pl.col("then") == "requeue"))
+        .filter(pl.col("time") < window.end)
+        .select("time", "job", "pods")
+        .collect()
+    )
+    of_jobs = run.columns("jobs", "pods", *columns)
+    names = holder_of_jobs(run).gather(steps["job"])
+    span = (window.end - steps["time"]).clip(upper_bound=latency)
+    (every, *totals) = (of_jobs[name].gather(steps["job"]) for name in ("pods", *columns))
+    for resource, total in zip(run.resources, totals, strict=True):
+        amount = (total * steps["pods"] // every).cast(pl.Int128) * span
+        sums = pl.DataFrame({"holder": names, "amount": amount}).group_by("holder").sum()
+        for name, value in sums.iter_rows():
+            yield (str(name), resource), int(value)
 
 
 @once
@@ -97,7 +131,7 @@ class _Over:
     Attributes:
         resource: the same.
         trees: the quotas of which jobs use some.
-        sums: ClusterQueue with a quota for the resource, or that is over for lack of one -> resource-time.
+        sums: ClusterQueue with a quota for the resource, be it 0 -> resource-time.
     """
 
     def __init__(self, run: Run, users: Sequence[str], resource: str) -> None:
@@ -157,9 +191,8 @@ class _Over:
         over = tree.over(held).select(pl.all() * pl.Series(piece.spans[instants])).sum()
         for place, amount in zip(over.columns, over.row(0), strict=True):
             name = tree.nodes[int(place)].queue
-            assert name is not None
-            if amount:  # what is held without a quota is over one of 0
-                self.sums[name] = self.sums.get(name, 0) + amount
+            if name in self.sums:
+                self.sums[name] += amount
 
 
 class _Level(NamedTuple):

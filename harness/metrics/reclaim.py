@@ -1,8 +1,9 @@
 """Reclaim latency: how long quotas wait for what is theirs, from when they ask for it until they have it.
 
-An interval begins with the arrival or decision after which a quota asks for more than it holds, and holds
-less than is its own, of any resource; it ends with the one after which that is so of none. What happens at
-one instant counts in its order, so that what is served at once is an interval, too: most are.
+An episode begins with the instant at which a quota asks for more than it holds, and holds less than is its
+own, of any resource; it ends with the one after which that is so of none. What is served at the instant at
+which it was asked for is one episode, too, of no length, and most are. One that is served and begins again
+at the same instant goes on.
 """
 
 from __future__ import annotations
@@ -12,34 +13,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.arrays import Bools, Groups, Ints, codes, numbers, quantile
+from harness.arrays import Bools, Groups, Ints, codes, firsts, numbers
+from harness.metrics.accrued import NOTHING, Figure, statistics
 from harness.metrics.arrivals import request_columns
+from harness.metrics.known import meanwhile
 from harness.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.metrics.pod_sizes import pod_sizes
 from harness.metrics.scopes import ALL
-from harness.metrics.survival import estimate
 from harness.runs.run import Run
 from harness.units import INT64_MAX, SECOND
 
-_STATISTICS = ("p50", "p95")
+_STATISTICS = ("p50", "p95", "max")
+_LATENCY, _OWED = "reclaim_latency", "reclaim.owed"
 
-_NOTHING = np.zeros(0, np.int64)
 
-
-class _Intervals(NamedTuple):
+class _Episodes(NamedTuple):
     """Times for which holders waited.
 
     Attributes:
         holder: the number of who waited.
         times: how long, or so far.
-        ended: whether it has ended.
+        going: whether it goes on at the end of the window.
     """
 
     holder: Ints
     times: Ints
-    ended: Bools
+    going: Bools
 
 
 class _Turns(NamedTuple):
@@ -60,44 +61,77 @@ class _Moves(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The latencies, and for how long quotas were owed anything."""
+    yield from measure_latency(run, window)
+    yield from measure_owed(run, window)
+
+
+def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
     """The latencies of all quotas together and of each; null where nobody asked for anything of a quota."""
     users = holders(run)
-    known = bool(request_columns(run)) and any(user.nominal for user in users)
-    found = _intervals(run, window, users) if known else _Intervals(_NOTHING, _NOTHING, _NOTHING > 0)
-    every = sorted([*users, *unused_quotas(run)])
+    found = _episodes(run, window)
     groups = Groups(found.holder)
     figures = {users[number].name: _latencies(found, groups.order[rows]) for number, rows in groups}
-    nothing = [None for _ in _STATISTICS]
+    nothing = [NOTHING for _ in _STATISTICS]
     yield from _measurements(_latencies(found, groups.order), ALL)
-    for each in every:
+    for each in sorted([*users, *unused_quotas(run)]):
         yield from _measurements(figures.get(each.name, nothing), each.scope)
 
 
-def _measurements(latencies: Sequence[float | None], scope: str) -> Iterator[Measurement]:
-    for name, value in zip(_STATISTICS, latencies, strict=True):
+def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
+    """The part of the window in which each quota asked for more of its own than it held; null without any."""
+    users = holders(run)
+    found, span = _episodes(run, window), window.end - window.start
+    owed: Ints = np.zeros(len(users), np.int64)
+    np.add.at(owed, found.holder, found.times)
+    of_users = {each.name: int(time) for each, time in zip(users, owed, strict=True)}
+    known = span > 0 and _known(run)
+    for each in sorted([*users, *unused_quotas(run)]):
+        value = of_users.get(each.name, 0) / span if known and each.nominal else None
+        yield Measurement(_OWED, value, "ratio", "lower", each.scope)
+
+
+def _known(run: Run) -> bool:
+    """Whether the run says what jobs ask for, and any of them counts against a quota."""
+    return bool(request_columns(run)) and any(user.nominal for user in holders(run))
+
+
+def _measurements(latencies: Sequence[Figure], scope: str) -> Iterator[Measurement]:
+    for name, (value, at_least) in zip(_STATISTICS, latencies, strict=True):
         seconds = None if value is None else value / SECOND
-        yield Measurement(f"reclaim_latency.{name}", seconds, "s", "lower", scope)
+        yield Measurement(f"{_LATENCY}.{name}", seconds, "s", "lower", scope, at_least=at_least)
 
 
-def _latencies(intervals: _Intervals, rows: Ints) -> Sequence[float | None]:
-    """Percentiles of some intervals, linear where all have ended."""
-    times, ended = intervals.times[rows], intervals.ended[rows]
-    if not len(times):
-        return [None for _ in _STATISTICS]
-    if not ended.all():
-        return estimate(times, ended, _STATISTICS)
-    times = np.sort(times)
-    return [quantile(times, int(name[1:]) / 100) for name in _STATISTICS]
+def _latencies(episodes: _Episodes, rows: Ints) -> Sequence[Figure]:
+    """Statistics of some episodes."""
+    return statistics(episodes.times[rows], episodes.going[rows], _STATISTICS)
 
 
-def _intervals(run: Run, window: Window, users: Sequence[Holder]) -> _Intervals:
-    """The intervals of all holders."""
-    turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, users), strict=True)))
+@meanwhile
+def _episodes(run: Run, window: Window) -> _Episodes:
+    """The episodes of all holders."""
+    if not _known(run):
+        nothing: Ints = np.zeros(0, np.int64)
+        return _Episodes(nothing, nothing, nothing > 0)
+    turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, holders(run)), strict=True)))
     groups = Groups(turns.holder)
-    begin, owed, last = turns.time[groups.order], turns.owed[groups.order], groups.last
-    end = np.append(begin[1:], np.full(min(1, len(begin)), window.end))
-    end[last] = window.end
-    return _Intervals(groups.keys[owed], (end - begin)[owed], ~last[owed])
+    holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
+    # Turns alternate: the first one of an instant says what was before it, the last one what is after it.
+    first = groups.first | firsts(time)
+    last = np.append(first[1:], np.ones(min(1, len(first)), np.bool_))
+    holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
+    at_once = ~before & ~after
+    turned = before != after
+    begin, owed = time[turned], after[turned]
+    of_holders = holder[turned]
+    ends = np.append(firsts(of_holders)[1:], np.ones(min(1, len(begin)), np.bool_))
+    until = np.append(begin[1:], np.full(min(1, len(begin)), window.end))
+    until[ends] = window.end
+    return _Episodes(
+        np.append(of_holders[owed], holder[at_once]),
+        np.append((until - begin)[owed], np.zeros(int(at_once.sum()), np.int64)),
+        np.append(ends[owed], np.zeros(int(at_once.sum()), np.bool_)),
+    )
 
 
 def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:

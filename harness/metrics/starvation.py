@@ -1,13 +1,13 @@
-"""Starvation: jobs that went without progress for very long, and for many times as long as they run."""
+"""Starvation: jobs that were delayed for long, and many times as long as they run, or began very late."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
+import polars as pl
 
 from harness.arrays import Groups, codes, numbers
-from harness.metrics.arrivals import rejected
+from harness.metrics.arrivals import counted
 from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.scopes import ALL, QUEUE, Scope
@@ -16,19 +16,27 @@ from harness.runs.run import Run
 from harness.units import DAY
 
 _TIMES = 10
-"""How many times its own length a job has to wait, beside a day."""
+"""How many times its own length a job has to be delayed, beside a day."""
+
+_LATEST = 7 * DAY
+"""A job that first starts later than this after its submission starves, however long it runs."""
 
 
-def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """How many jobs starved, in all and of each queue; those that are not over have waited until the end."""
-    times = job_times(run, window, "job", "queue", "without_progress", "length")
-    job, without, length = numbers(times, "job", "without_progress", "length")
-    starved = (without > DAY) & (without > length * _TIMES)
-    counts = ~np.isin(job, rejected(run, window).to_numpy())
-    yield _count(int(starved[counts].sum()), ALL)
+def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
+    """How many jobs starved, in all and of each queue; those that go on count with what has accrued.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+    """
+    times = job_times(run, window, "queue", "delay", "first_start", "length", only=counted(run, only))
+    delay, waited, length = numbers(times, "delay", "first_start", "length")
+    starved = ((delay > DAY) & (delay > length * _TIMES)) | (waited > _LATEST)
+    yield _count(int(starved.sum()), ALL)
     queues = queue_names(run).categories
-    groups = Groups(codes(times["queue"])[counts])
-    starved = starved[counts][groups.order]
+    groups = Groups(codes(times["queue"]))
+    starved = starved[groups.order]
     for queue, rows in groups:
         yield _count(int(starved[rows].sum()), Scope(QUEUE, queues[queue]).text)
 

@@ -10,33 +10,42 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from harness.metrics.arrivals import rejected, request_columns
+from harness.metrics.arrivals import counted, request_columns
 from harness.metrics.inequality import gini, jain
 from harness.metrics.measurement import Measurement, Window
 from harness.runs.run import Run
 
 
-def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Gini's coefficient and Jain's index over users, for each resource; null where no user is named."""
-    users = run.columns("jobs", "user")["user"].fill_null("")
+def measure(
+    run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
+) -> Iterator[Measurement]:
+    """Gini's coefficient and Jain's index over users, for each resource; null where no user is named.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        until: when the run's own window ends, if later than that.
+        only: whether each job of the run counts; all of them by default.
+    """
+    named = pl.when(pl.lit(counted(run, only))).then("user").fill_null("")
+    users = run.columns("jobs", "user").select(named)["user"]
     columns = request_columns(run)
-    known = bool(columns) and bool((users != "").any())
-    parts = _parts(run, window, users, columns) if known else [[] for _ in run.resources]
+    parts: list[list[float]] = [[] for _ in run.resources]
+    if columns and (users != "").any():
+        parts = _parts(run, window, until or window.end, users)
     for resource, values in zip(run.resources, parts, strict=True):
         yield Measurement("fairness.gini_users", gini(values), "ratio", "lower", resource=resource)
         yield Measurement("fairness.jain_users", jain(values), "ratio", "higher", resource=resource)
 
 
-def _parts(run: Run, window: Window, users: pl.Series, columns: list[str]) -> list[list[float]]:
+def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
     """For each resource useful over demanded resource-time, of every user who asked for any."""
-    useful = _useful(run, window, users, columns)
-    refused = rejected(run, window)
+    columns = request_columns(run)
+    useful = _useful(run, window, until, users)
     asked = (
         run.columns("jobs", "submit_time", "duration", *columns)
-        .with_row_index("job")
         .with_columns(user=users)
         .filter((pl.col("submit_time") <= window.end) & (pl.col("user") != ""))
-        .filter(~pl.col("job").is_in(refused.implode()))
         .group_by("user")
         .agg((pl.col(name).cast(pl.Int128) * pl.col("duration")).sum() for name in columns)
     )
@@ -48,15 +57,17 @@ def _parts(run: Run, window: Window, users: pl.Series, columns: list[str]) -> li
     return found
 
 
-def _useful(run: Run, window: Window, users: pl.Series, columns: list[str]) -> pl.DataFrame:
+def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
     """For each user the resource-time of progress that finished jobs kept."""
     finished = run.columns("jobs", "finish_time")["finish_time"]
+    columns = request_columns(run)
     sums = []
     for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *columns)):
-        kept = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
-        done = (finished.gather(kept["job"]) <= window.end).fill_null(value=False)
-        lost = pl.when(pl.col("end") <= window.end).then("lost").otherwise(0)
-        span = pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start") - lost
-        of_users = kept.with_columns(user=users.gather(kept["job"])).filter(done).group_by("user")
+        progress = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
+        done = (finished.gather(progress["job"]) <= until).fill_null(value=False)
+        # What an eviction throws away is the last part of the stint.
+        kept = pl.col("end") - pl.when(pl.col("end") <= until).then("lost").otherwise(0)
+        span = (pl.min_horizontal(kept, pl.lit(window.end)) - pl.col("start")).clip(0)
+        of_users = progress.with_columns(user=users.gather(progress["job"])).filter(done).group_by("user")
         sums.append(of_users.agg((pl.col(name).cast(pl.Int128) * span).sum() for name in columns))
     return pl.concat(sums).group_by("user").agg(pl.col(columns).sum())

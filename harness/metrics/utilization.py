@@ -3,7 +3,8 @@
     allocated = useful + lost + idle_held + unfinished
 
 holds exactly, in integer resource-microseconds, because the left side is integrated over the timeline and the
-right side is added up from stints.
+right side is added up from stints. Useful is what was made within the window by jobs that finish in the run's
+own window, however much earlier that which is measured ends.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from harness.arrays import NEVER, Ints, firsts, is_text, numbers
 from harness.metrics import exact
@@ -34,10 +36,10 @@ class ResourceTime(NamedTuple):
 
     Attributes:
         allocated: held by pods, whatever for.
-        useful: progress that finished jobs kept.
-        lost: progress that an eviction threw away.
+        useful: kept progress of jobs that finish in the run's own window.
+        lost: progress that an eviction had thrown away by the end of the window.
         idle_held: held without progress: gangs that wait, termination grace, restoring.
-        unfinished: progress of jobs that have not finished.
+        unfinished: progress of jobs that do not finish, and what is thrown away after the window.
         demanded: what was asked for, at most the capacity: what could have been used; None without capacity.
         pending: asked for by pods that waited.
     """
@@ -51,12 +53,22 @@ class ResourceTime(NamedTuple):
     pending: int
 
 
-def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """The utilization metrics of every resource that jobs ask for."""
+def measure(
+    run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
+) -> Iterator[Measurement]:
+    """The utilization metrics of every resource that jobs ask for.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        until: when the run's own window ends, if later than that.
+        only: whether each job of the run counts in what is asked for; all of them by default.
+    """
     span = window.end - window.start
-    asked = asked_for(run, window)
-    for resource in run.resources:
-        time = resource_time(run, window, resource)
+    asked = asked_for(run, window, only)
+    of_these = None if only is None else _useful_of(run, window, until or window.end, only)
+    for number, resource in enumerate(run.resources):
+        time = resource_time(run, window, resource, until)
         capacity = run.capacity.get(resource)
         whole = None if capacity is None else capacity * span
         for name, better in _PARTS.items():
@@ -65,12 +77,12 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
             yield resource_hours(f"utilization.{name}{HOURS}", part, resource, better=better)
         yield resource_hours(f"utilization.capacity{HOURS}", whole, resource, better="")
         yield _ratio("of_demand", time.allocated, time.demanded, "higher", resource)
-        for name, most in {
-            "of_allocated": time.allocated,
-            "of_capacity": whole,
-            "of_demand": asked.get(resource),
-        }.items():
-            yield _ratio(name, time.useful, most, "higher", resource, family="goodput")
+        for name, useful, most in (
+            ("of_allocated", time.useful, time.allocated),
+            ("of_capacity", time.useful, whole),
+            ("of_demand", time.useful if of_these is None else of_these[number], asked.get(resource)),
+        ):
+            yield _ratio(name, useful, most, "higher", resource, family="goodput")
         unit, one = ("cores", 1000) if resource == "cpu" else ("resources", 1)
         backlog = time.pending / (span * one) if span else None
         yield Measurement("backlog", backlog, unit, "lower", resource=resource)
@@ -83,17 +95,26 @@ def _ratio(
     return Measurement(f"{family}.{name}", value, "ratio", better, resource=resource)
 
 
-def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
-    """What became of one resource over a window; stints that reach beyond it are cut."""
-    return _resource_times(run, window)[resource]
+def resource_time(run: Run, window: Window, resource: str, until: int | None = None) -> ResourceTime:
+    """What became of one resource over a window; stints that reach beyond it are cut.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        resource: the resource.
+        until: when the run's own window ends, if later than that.
+    """
+    return _resource_times(run, window, until or window.end)[resource]
 
 
 @once
-def _resource_times(run: Run, window: Window) -> dict[str, ResourceTime]:
+def _resource_times(run: Run, window: Window, until: int) -> dict[str, ResourceTime]:
     found = {}
-    held, became = _from_timeline(run, window), _from_stints(run, window)
+    held, became = _from_timeline(run, window), _from_stints(run, window, until)
     for resource, (allocated, demanded, pending), parts in zip(run.resources, held, became, strict=True):
         useful, lost, idle_held, unfinished = parts
+        if window.end > run.window.end:  # what is still held after the last decision is held in vain
+            idle_held = allocated - useful - lost - unfinished
         limited = demanded if resource in run.capacity else None
         found[resource] = ResourceTime(allocated, useful, lost, idle_held, unfinished, limited, pending)
     return found
@@ -126,22 +147,58 @@ def _add_areas(run: Run, sums: Sequence[list[int]], levels: Mapping[str, Ints], 
             found[place] += exact.resource_time(level, spans)
 
 
-def _from_stints(run: Run, window: Window) -> list[tuple[int, ...]]:
+def _from_stints(run: Run, window: Window, until: int) -> list[tuple[int, ...]]:
     """Add up stints piece by piece: for each resource what was useful, lost, idle_held and unfinished."""
-    (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
-    finished = (finish != NEVER) & (finish <= window.end)
-    amounts = [f"request.{resource}" for resource in run.resources]
-    sums = [[0, 0, 0, 0] for _ in amounts]
-    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *amounts)):
-        job, start, end, lost, *held = numbers(batch, "job", "start", "end", "lost", *amounts)
-        # An eviction after the window has not thrown anything away yet.
-        lost = np.where(end <= window.end, lost, 0)
-        span = (np.minimum(end, window.end) - start).clip(0)
-        progress, done = is_text(batch["state"], "progress"), finished[job]
-        kept = (span - lost) * progress
-        # Stints that begin after the window have no span, and end after it.
-        spans = (kept * done, lost, span * ~progress, kept * ~done)
-        for found, amount in zip(sums, held, strict=True):
+    sums = [[0, 0, 0, 0] for _ in run.resources]
+    for piece in _stints(run, window, until):
+        # Progress that is thrown away after the window is neither lost yet nor of any use.
+        spans = (piece.useful, piece.lost, piece.idle, piece.span - piece.lost - piece.useful)
+        for found, amount in zip(sums, piece.held, strict=True):
             for place, part in enumerate(spans):
                 found[place] += exact.resource_time(amount, part)
     return [tuple(found) for found in sums]
+
+
+def _useful_of(run: Run, window: Window, until: int, only: pl.Series) -> list[int]:
+    """For each resource what was useful of some of the jobs."""
+    counts, sums = only.to_numpy(), [0] * len(run.resources)
+    for piece in _stints(run, window, until):
+        for place, amount in enumerate(piece.held):
+            sums[place] += exact.resource_time(amount, piece.useful * counts[piece.job])
+    return sums
+
+
+def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
+    """Stints, piece by piece, as far as they are within a window."""
+    (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
+    finished = (finish != NEVER) & (finish <= until)
+    amounts = [f"request.{resource}" for resource in run.resources]
+    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *amounts)):
+        job, start, end, lost, *held = numbers(batch, "job", "start", "end", "lost", *amounts)
+        # Stints that begin after the window have no span, and end after it.
+        span = (np.minimum(end, window.end) - start).clip(0)
+        progress = is_text(batch["state"], "progress")
+        # What an eviction throws away is the last part of the stint.
+        kept = (np.minimum(np.where(end <= until, end - lost, end), window.end) - start).clip(0)
+        lost = np.where(end <= window.end, lost, 0)
+        yield _Stints(job, span * progress, span * ~progress, lost, kept * (progress & finished[job]), held)
+
+
+class _Stints(NamedTuple):
+    """Stints within a window.
+
+    Attributes:
+        job: whose each is.
+        span: how long it progressed.
+        idle: how long it held what it has without progress.
+        lost: what an eviction had thrown away of it by the end of the window.
+        useful: what of it was kept, if the job finishes.
+        held: of each resource what it has.
+    """
+
+    job: Ints
+    span: Ints
+    idle: Ints
+    lost: Ints
+    useful: Ints
+    held: Sequence[Ints]

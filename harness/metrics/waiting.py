@@ -1,8 +1,8 @@
 """Waiting: from submission to first progress, all time without progress, completion time and slowdown.
 
-Percentiles interpolate linearly between order statistics. Means are of exact sums, so that they do not depend
-on the order in which a machine adds up. Where jobs have not started or finished, `harness.metrics.survival`
-has the statistics of what they have not come to.
+Jobs that have not come so far count with what has accrued by the end of the window. Percentiles interpolate
+linearly between order statistics. Means are of exact sums, so that they do not depend on the order in which a
+machine adds up.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from harness.arrays import NEVER, Bools, Floats, Groups, Ints, codes, distinct, numbers, quantile
-from harness.metrics.arrivals import rejected, request_columns
-from harness.metrics.exact import exact_sum, whole_sum
+from harness.arrays import NEVER, Bools, Groups, Ints, codes, distinct, numbers
+from harness.metrics.accrued import NOTHING, Figure, statistics
+from harness.metrics.arrivals import counted, rejected, rejected_at_arrival, request_columns
+from harness.metrics.exact import exact_sum
+from harness.metrics.kept import kept_progress
 from harness.metrics.known import meanwhile
 from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Measurement, Window
 from harness.metrics.progress import progress
 from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope
-from harness.metrics.survival import estimate
 from harness.recording.schemas import RAN_BEFORE
 from harness.runs.run import Run
-from harness.units import HOUR, SECOND
+from harness.units import HOUR, MINUTE, SECOND
 
 SHORTEST = 10 * SECOND
 """Jobs shorter than this count as this long in a bounded slowdown."""
@@ -37,47 +38,49 @@ class _Shape(NamedTuple):
     Attributes:
         metric: what it is called.
         statistics: which there are of it.
-        so_far: the column with what jobs come to so far that have no value; "" where these are left out.
-        least: what is possible at least.
+        until: the column that says whether a job has come so far.
     """
 
     metric: str
     statistics: tuple[str, ...]
-    so_far: str = ""
-    least: int = 0
+    until: str = "finished"
 
 
 _WAITS: Mapping[str, _Shape] = {
-    "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max"), "so_far"),
+    "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max"), "started"),
     "total": _Shape("wait.total", ("mean", "p50", "p90", "p95", "p99", "max")),
-    "delay": _Shape("delay", ("mean", "p50", "p95"), "delay_so_far"),
+    "delay": _Shape("delay", ("mean", "p50", "p95")),
 }
 _LATER: Mapping[str, _Shape] = {
-    "completion": _Shape("jct", ("mean", "p50", "p95"), "so_far"),
-    "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max")),
+    "completion": _Shape("jct", ("mean", "p50", "p95")),
+    "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max"), "started"),
 }
-_SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"), "slowdown_so_far", 1)
+_SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
+
+_WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
+"""How a share of jobs that start soon is called, and how soon."""
 
 _COLUMNS = (
-    "job", "queue", "priority", "submit", "first_start", "total", "completion", "admission", "delay",
-    "without_progress", "length", "weight", "slowdown", "so_far", "delay_so_far", "slowdown_so_far",
-)  # fmt: skip
+    *("job", "queue", "priority", "submit", "started", "finished", "first_start", "total", "completion"),
+    *("admission", "delay", "length", "weight", "slowdown"),
+)
 """What `job_times` can tell."""
 
 _KINDS = (QUEUE, PRIORITY)
 """What waits are told apart by: kinds of scopes, and columns of `job_times`."""
 
-_Figures: TypeAlias = list[float | None]
+_Figures: TypeAlias = list[Figure]
 """The statistics of a shape, in order."""
 
 _NEVER = "wait.never_started"
+_UNTIL = ("started", "finished")
 _MANY = 1 << 17  # rows
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The waiting metrics over all jobs, and the waits for each queue and priority."""
     yield from measure_jobs(run, window)
-    yield from _counts(run, window)
+    yield from measure_counts(run, window)
 
 
 def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
@@ -91,15 +94,15 @@ def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Ite
     jobs = _Jobs(run, window, only)
     of_all, of_scopes = _waits(jobs)
     yield from of_all
-    times = jobs.times(*_LATER)
+    times = jobs.times(*_LATER, *_UNTIL)
     for name, shape in _LATER.items():
-        yield from _rows(_figures(times[name], shape, jobs, kinds=())[ALL], shape)
+        yield from _rows(_figures(times, name, shape, jobs, kinds=())[ALL], shape)
     yield from of_scopes
     yield from _slowdowns(jobs)
 
 
 class _Jobs:
-    """The jobs that are summed up: those that arrived and were not refused.
+    """The jobs that are summed up: those that arrived and were not refused at once.
 
     Args:
         run: the run.
@@ -109,13 +112,8 @@ class _Jobs:
 
     def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
         self._run, self._window, self._every = run, window, only
-        refused = rejected(run, window)
-        self._refused = not refused.is_empty()
-        self._only = only
-        if self._refused:
-            jobs = run.columns("jobs", "submit_time").height
-            mask = pl.repeat(True, jobs, eager=True) if only is None else only.clone()
-            self._only = mask.scatter(refused, False)
+        self._refused = not rejected_at_arrival(run).is_empty()
+        self._only = counted(run, only) if self._refused else only
 
     def times(self, *columns: str) -> pl.DataFrame:
         """Columns of `job_times`, a row a job that counts."""
@@ -157,13 +155,12 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         window: what is measured.
         only: whether each job of the run counts; all of them by default.
         columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
-            names), priority; submit, first_start, total, completion, delay (completion less the duration)
-            and admission (from the first admission to first progress, which on nodes needs all pods of a
-            gang bound) in microseconds; slowdown. Null where the job has not come that far: so_far (for
-            first_start and completion), delay_so_far and slowdown_so_far are what it comes to at the end of
-            the window, ended or not: a delay below 0 and a slowdown below 1 where it has not lasted its
-            duration. Also without_progress, until it finished or the window ends; length, its duration or
-            `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times its
+            names), priority; started and finished, whether it has; submit, first_start, total (without
+            progress), completion, delay (completion less the duration) and admission (from the first
+            admission to first progress, which on nodes needs all pods of a gang bound; null where it was
+            never admitted) in microseconds; slowdown. Where a job has not come so far they are what has
+            accrued: as if it began now, and ran to its end from what it has kept. Also length, its duration
+            or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times its
             duration.
     """
     every = _short_times(run, window)
@@ -183,43 +180,49 @@ def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
 
 def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | None) -> pl.DataFrame:
     """What `job_times` answers, from the tables."""
-    start, finish = (pl.when(pl.col(name) <= window.end).then(name) for name in ("start_time", "finish_time"))
-    submit = pl.col("submit_time")
-    completion, so_far = finish - submit, window.end - submit
+    started, finished = (
+        (pl.col(name) <= window.end).fill_null(value=False) for name in ("start_time", "finish_time")
+    )
+    submit, duration = pl.col("submit_time"), pl.col("duration")
+    start, finish = (
+        pl.when(came).then(name).otherwise(window.end)
+        for came, name in ((started, "start_time"), (finished, "finish_time"))
+    )
+    left = pl.when(finished).then(0).otherwise(duration - pl.col("kept"))
+    completion = finish - submit + left
     shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
     # What had run before the replay began took its time before it.
-    duration = pl.col("duration")
+    before = pl.lit(0)
     if RAN_BEFORE in run.micros("jobs").collect_schema():
-        duration = duration - pl.col(RAN_BEFORE).fill_null(0)
+        before = pl.col(RAN_BEFORE).fill_null(0)
     known = {
         "job": pl.col("job").cast(pl.Int32),
         "queue": pl.col("queue").cast(queue_names(run) if "queue" in columns else pl.String()),
         "priority": pl.col("priority"),
         "submit": submit,
+        "started": started,
+        "finished": finished,
         "first_start": start - submit,
-        "total": completion - pl.col("progress"),
+        "total": finish - submit - pl.col("progress"),
         "completion": completion,
-        "admission": start - pl.col("admitted_time"),
-        "delay": completion - duration,
-        "without_progress": finish.fill_null(window.end) - submit - pl.col("progress"),
+        "admission": pl.when(pl.col("admitted_time") <= window.end).then(start - pl.col("admitted_time")),
+        "delay": completion - duration + before,
         "length": shortest,
-        "weight": pl.max_horizontal(pl.lit(0.0), *_parts_of_capacity(run)) * pl.col("duration"),
-        "slowdown": pl.when(completion.is_not_null()).then(
-            pl.max_horizontal(completion / shortest, pl.lit(1.0))
-        ),
-        "so_far": so_far,
-        "delay_so_far": so_far - duration,
-        "slowdown_so_far": so_far / shortest,
+        "weight": pl.max_horizontal(pl.lit(0.0), *_parts_of_capacity(run)) * duration,
+        "slowdown": pl.max_horizontal(completion / shortest, pl.lit(1.0)),
     }
     wanted = [known[name].alias(name) for name in columns]
     roots = {root for each in wanted for root in each.meta.root_names()}
-    read = sorted((roots - {"job", "progress"}) | {"submit_time", "duration"})
-    progressed = progress(run, window) if "progress" in roots else None
+    read = sorted((roots - {"job", "progress", "kept"}) | {"submit_time", "duration"})
+    found = {
+        "progress": progress(run, window) if "progress" in roots else None,
+        "kept": pl.Series(kept_progress(run, window)) if "kept" in roots else None,
+    }
     parts, offset = [], 0
     for batch in run.batches("jobs", read):
         rows = batch.with_row_index("job", offset)
-        if progressed is not None:
-            rows = rows.with_columns(progress=progressed.slice(offset, batch.height))
+        more = {name: each.slice(offset, batch.height) for name, each in found.items() if each is not None}
+        rows = rows.with_columns(**more)
         if only is not None:
             rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
@@ -238,36 +241,45 @@ def _parts_of_capacity(run: Run) -> list[pl.Expr]:
 
 def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
     """The waits of all jobs, and of each queue and priority."""
-    times = jobs.times(*_WAITS)
-    found = [(shape, _figures(times[name], shape, jobs)) for name, shape in _WAITS.items()]
+    times = jobs.times(*_WAITS, *_UNTIL)
+    found = [(shape, _figures(times, name, shape, jobs)) for name, shape in _WAITS.items()]
     of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
-    never = times["first_start"].is_null().to_numpy()
-    of_all.append(_never_started(never, ALL))
+    started, waited = times["started"].to_numpy(), times["first_start"].to_numpy()
+    of_all += _starts(started, waited, ALL)
     of_scopes: list[Measurement] = []
     for kind, (names, groups) in jobs.kinds.items():
         scopes = [Scope(kind, str(name)).text for name in names]
         for place, scope in enumerate(scopes):
             for shape, figures in found:
                 of_scopes += _rows(figures[kind], shape, place, scope)
-        parts = {place: never[groups.order[rows]] for place, rows in groups}
-        nobody = never[:0]
-        of_scopes += [_never_started(parts.get(place, nobody), each) for place, each in enumerate(scopes)]
+        parts = {place: groups.order[rows] for place, rows in groups}
+        nobody = groups.order[:0]
+        for place, scope in enumerate(scopes):
+            rows = parts.get(place, nobody)
+            of_scopes += _starts(started[rows], waited[rows], scope)
     return of_all, of_scopes
 
 
-def _never_started(never: Bools, scope: str) -> Measurement:
-    """The part of some jobs that did not start."""
-    share = int(np.count_nonzero(never)) / len(never) if len(never) else None
-    return Measurement(_NEVER, share, "ratio", "lower", scope)
+def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
+    """The part of some jobs that did not start, and the parts that started soon."""
+    jobs = len(started)
+    never = waited[~started]
+    yield Measurement(_NEVER, len(never) / jobs if jobs else None, "ratio", "lower", scope)
+    for name, limit in _WITHIN.items():
+        soon = int(np.count_nonzero(started & (waited <= limit)))
+        may_yet = bool((never < limit).any())
+        share = soon / jobs if jobs else None
+        yield Measurement(f"wait.within_{name}", share, "ratio", "higher", scope, at_least=may_yet)
 
 
 def _figures(
-    times: pl.Series, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
+    times: pl.DataFrame, name: str, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
 ) -> dict[str, list[_Figures]]:
     """Every statistic of a column of `job_times`, null where no job has a value.
 
     Args:
-        times: the column.
+        times: the jobs' times.
+        name: of the column.
         shape: how it is summed up.
         jobs: the jobs that it is of.
         kinds: what they are told apart by.
@@ -275,120 +287,89 @@ def _figures(
     Returns:
         For `ALL` one row; for each kind a row for each of its names.
     """
-    known = times.cast(pl.Float64 if times.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
-    so_far = None
-    if shape.so_far and (known == NEVER).any():
-        so_far = jobs.times(shape.so_far).to_series().to_numpy()
-    of_all = _of_some(known, so_far, shape)
+    column = times[name]
+    values = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
+    going = ~times[shape.until].to_numpy()
+    of_all = statistics(values, going, shape.statistics)
     found = {ALL: [of_all]}
     for kind in kinds:
         of_kind = jobs.kinds[kind]
-        found[kind] = [[None] * len(shape.statistics)] * len(of_kind.names)
+        found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            if len(rows) == len(known):  # as where all have one priority
-                found[kind][place] = of_all
-            else:
-                found[kind][place] = _of_some(known[rows], None if so_far is None else so_far[rows], shape)
+            whole = len(rows) == len(values)  # as where all have one priority
+            found[kind][place] = of_all if whole else statistics(values[rows], going[rows], shape.statistics)
     return found
-
-
-def _of_some(known: Floats | Ints, so_far: Floats | Ints | None, shape: _Shape) -> _Figures:
-    """The same of some jobs; `so_far` is None where those that have not come so far are left out."""
-    ended = known != NEVER
-    if so_far is None or ended.all():
-        ranked = known.copy()
-        ranked.sort()
-        return _of_ranked(ranked, shape)
-    return estimate(np.where(ended, known, so_far), ended, shape.statistics, least=shape.least)
-
-
-def _of_ranked(values: Floats | Ints, shape: _Shape) -> _Figures:
-    """The same of values in order, those that are missing first."""
-    missing = int(values.searchsorted(NEVER, side="right"))
-    known = values[missing:]
-    if not len(known):
-        return [None] * len(shape.statistics)
-    found: _Figures = []
-    for each in shape.statistics:
-        if each == "mean":
-            found.append(_sum(known) / len(known))
-        elif each == "max":
-            found.append(float(known[-1]))
-        else:
-            found.append(quantile(known, int(each[1:]) / 100))
-    return found
-
-
-def _sum(values: Floats | Ints) -> float:
-    """A sum that is rounded once."""
-    if values.dtype == np.int64:
-        return float(whole_sum(values.astype(np.int64, copy=False)))
-    return exact_sum(values.astype(np.float64, copy=False))
 
 
 def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = ALL) -> list[Measurement]:
     """The measurements of one row of statistics."""
-    values = [None if value is None else value / SECOND for value in figures[place]]
     return [
-        Measurement(f"{shape.metric}.{name}", value, "s", "lower", scope)
-        for name, value in zip(shape.statistics, values, strict=True)
+        Measurement(
+            f"{shape.metric}.{name}",
+            None if value is None else value / SECOND,
+            *("s", "lower", scope),
+            at_least=at_least,
+        )
+        for name, (value, at_least) in zip(shape.statistics, figures[place], strict=True)
     ]
 
 
 def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
     """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
-    times = jobs.times("slowdown", "weight")
-    found = _figures(times["slowdown"], _SLOWDOWN, jobs)
+    times = jobs.times("slowdown", "weight", "finished")
+    found = _figures(times, "slowdown", _SLOWDOWN, jobs)
     yield from _factors(found[ALL][0], ALL)
-    yield Measurement("slowdown.weighted", _weighted(times), "factor", "lower")
+    value = _weighted(times)
+    going = value is not None and not times["finished"].all()
+    yield Measurement("slowdown.weighted", value, "factor", "lower", at_least=going)
     for kind, (names, _) in jobs.kinds.items():
         for name, figures in zip(names, found[kind], strict=True):
             yield from _factors(figures, Scope(kind, str(name)).text)
 
 
-def mean_slowdowns(run: Run, window: Window, groups: Ints) -> list[float]:
-    """The mean bounded slowdown of each group of jobs, of which those that are not over are censored, too.
+def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
+    """The mean bounded slowdown of each group of jobs, as `slowdown.bounded.mean` is.
 
     Args:
         run: the run.
         window: what is measured.
         groups: the number of the group of each job of the run.
+        only: whether each job of the run counts; all of them by default.
 
     Returns:
-        The means in the order of the groups, without those of which no job arrived that was not refused.
+        The means in the order of the groups, without those of which no job counts.
     """
-    times = _Jobs(run, window, None).times("job", "slowdown", _SLOWDOWN.so_far)
-    known, so_far = times["slowdown"].fill_null(NEVER).to_numpy(), times[_SLOWDOWN.so_far].to_numpy()
+    times = _Jobs(run, window, only).times("job", "slowdown")
+    slowdown = times["slowdown"].to_numpy()
     of_groups = Groups(groups[times["job"].to_numpy()])
-    mean = _SLOWDOWN._replace(statistics=("mean",))
     parts = [of_groups.order[rows] for _, rows in of_groups]
-    means = [_of_some(known[part], so_far[part], mean)[0] for part in parts]
-    return [each for each in means if each is not None]
+    return [exact_sum(slowdown[part]) / len(part) for part in parts]
 
 
 def _weighted(times: pl.DataFrame) -> float | None:
     """The mean slowdown, weighted; None where nothing has a weight."""
-    ended = times["slowdown"].is_not_null()
-    weight, slowdown = (times[name].filter(ended).to_numpy() for name in ("weight", "slowdown"))
+    weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
     whole = exact_sum(weight)
     return exact_sum(weight * slowdown) / whole if whole else None
 
 
 def _factors(figures: _Figures, scope: str) -> Iterator[Measurement]:
-    for name, value in zip(_SLOWDOWN.statistics, figures, strict=True):
-        yield Measurement(f"{_SLOWDOWN.metric}.{name}", value, "factor", "lower", scope)
+    for name, (value, at_least) in zip(_SLOWDOWN.statistics, figures, strict=True):
+        metric = f"{_SLOWDOWN.metric}.{name}"
+        yield Measurement(metric, value, "factor", "lower", scope, at_least=at_least)
 
 
-def _counts(run: Run, window: Window) -> Iterator[Measurement]:
-    times = job_times(run, window, "job", "submit", "completion")
+def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
+    """How many jobs finished and did not, and how fast."""
+    times = job_times(run, window, "job", "submit", "completion", "finished")
     job, submit, completion = numbers(times, "job", "submit", "completion")
-    ended = completion != NEVER
+    ended = times["finished"].to_numpy()
     finished = int(np.count_nonzero(ended))
     # Pods of the manifests that were refused are none of these jobs.
     refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
     makespan = None
-    if finished:
+    if finished and finished + refused == len(job):
         makespan = int((submit + completion)[ended].max() - submit.min()) / SECOND
     hours = (window.end - window.start) / HOUR
     yield Measurement("makespan", makespan, "s", "lower")

@@ -37,7 +37,9 @@ _AT_ONCE = 1 << 12  # rows that are packed into columns together, a part of a ch
 class _Stints:
     """Stints that are not written yet, in columns."""
 
-    __slots__ = ("amounts", "earlier", "end", "job", "lost", "pods", "recent", "rows", "start", "state")
+    __slots__ = (
+        *("amounts", "earlier", "end", "job", "lost", "pod", "pods", "recent", "rows", "start", "state"),
+    )
 
     def __init__(self) -> None:
         self.job, self.pods = array("i"), array("i")
@@ -45,6 +47,7 @@ class _Stints:
         self.state = array("b")
         self.amounts: dict[int, Amounts] = {}
         self.earlier: dict[int, int] = {}
+        self.pod: dict[int, int] = {}
         self.rows = 0
         self.recent: list[tuple[int, ...]] = []  # not in the columns yet
 
@@ -69,6 +72,13 @@ def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDAr
         again = as_series(successor)
         name = pl.when(again > 0).then(pl.concat_str(name, pl.lit("-r"), again)).otherwise(name)
     return name
+
+
+def _known(numbers: Ints) -> pl.Series:
+    """A column of few numbers, null where there is none."""
+    if (numbers == NEVER).all():
+        return pl.Series([None], dtype=pl.Int32).new_from_index(0, len(numbers))
+    return pl.select(pl.when(as_series(numbers) != NEVER).then(as_series(numbers)).cast(pl.Int32)).to_series()
 
 
 def _column(values: list[Any], dtype: pl.DataType) -> pl.Series:
@@ -154,6 +164,7 @@ class ParquetRecorder:
         state: int,
         lost: int,
         lost_before: int = 0,
+        pod: int = NEVER,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         kept = self._stints
@@ -161,6 +172,8 @@ class ParquetRecorder:
             kept.amounts[kept.rows + len(kept.recent)] = amounts
         if lost_before:
             kept.earlier[kept.rows + len(kept.recent)] = lost_before
+        if pod != NEVER:
+            kept.pod[kept.rows + len(kept.recent)] = pod
         kept.recent.append((job.index, pods, start, end, state, lost))
         if len(kept.recent) == _AT_ONCE and kept.pack() == _CHUNK:
             self._flush_stints()
@@ -267,9 +280,12 @@ class ParquetRecorder:
         )
         earlier = np.zeros(kept.rows if self._earlier else 0, np.int64)
         earlier[list(kept.earlier)] = list(kept.earlier.values())
+        pod = np.full(kept.rows, NEVER, np.int64)
+        pod[list(kept.pod)] = list(kept.pod.values())
         self._stints_file.write(
             {
                 "job": job,
+                "pod_number": _known(pod),
                 "pods": as_series(kept.pods),
                 "start": as_series(kept.start),
                 "end": as_series(kept.end),

@@ -7,16 +7,17 @@ of the versions in `READABLE` are still read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
 
-VERSION = "3"
+VERSION = "4"
 """What is written."""
 
-READABLE = ("2", VERSION)
-"""What is read. Version 2 does not know what jobs ask for, who holds what quota, nor what the cluster
-consists of, has pods and preemptors by name only, and no sums."""
+READABLE = ("2", "3", VERSION)
+"""What is read. Version 3 does not say which pods that run on their own progressed, nor which metrics are the
+least that they can become. Version 2 does not either, does not know what jobs ask for, who holds what quota,
+nor what the cluster consists of, has pods and preemptors by name only, and no sums."""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -107,6 +108,7 @@ def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.Da
         "end": TIME(),
         "state": STRING(),
         "lost": pl.Duration("us"),
+        "pod_number": pl.Int32(),
         **({LOST_BEFORE: pl.Duration("us")} if before else {}),
         **requests(resources),
     }
@@ -139,23 +141,31 @@ METRICS: dict[str, pl.DataType] = {
     "value": pl.Float64(),
     "unit": STRING(),
     "better": STRING(),
+    "at_least": pl.Boolean(),
 }
 """`metrics.parquet`: one row a measured value."""
 
 
-_NEWER = {"decisions": ("pod_number", "successor", "holding", "by_job"), "timeline": ("held",)}
-"""Columns that version 2 does not have."""
+_NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "2": {
+        "decisions": ("pod_number", "successor", "holding", "by_job"),
+        "timeline": ("held",),
+        "stints": ("pod_number",),
+        "metrics": ("at_least",),
+    },
+    "3": {"stints": ("pod_number",), "metrics": ("at_least",)},
+}
+"""By version the columns that it does not have."""
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
     """The columns that a table has at least in some version; traces bring further ones for `jobs`."""
-    older = version == "2"
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
-        "jobs": jobs(() if older else resources, {}),
+        "jobs": jobs(() if version == "2" else resources, {}),
         "decisions": DECISIONS,
         "stints": stints(resources),
         "timeline": TIMELINE,
         "metrics": METRICS,
     }
-    newer = _NEWER.get(name, ()) if older else ()
+    newer = _NEWER.get(version, {}).get(name, ())
     return {column: dtype for column, dtype in of_name[name].items() if column not in newer}

@@ -50,15 +50,15 @@ def _cell(change: Change, measured: Measurement) -> Cell:
 
 
 def hours_waited(line: Line, jobs: Sequence[int]) -> list[float | None]:
-    """What a mean wait comes to, in hours of all jobs of each run; see `estimated`."""
+    """What a mean wait comes to, in hours of all jobs of each run; see `so_far`."""
     seconds = zip(line.row.values, jobs, strict=True)
     return [None if mean is None else mean * count * SECOND / HOUR for mean, count in seconds]
 
 
-def estimated(material: Material) -> str:
-    """What follows the name of such hours where some jobs had not started, whose waits are estimated."""
+def so_far(material: Material) -> str:
+    """What follows the name of such hours where some jobs had not started: they wait for longer."""
     shares = (value for line in material.lines("wait.never_started") for value in line.row.values)
-    return " (estimated)" if any(shares) else ""
+    return " (so far)" if any(shares) else ""
 
 
 def hours_cells(

@@ -153,13 +153,14 @@ class Material:
 
     @cached_property
     def jobs_of_queues(self) -> Sequence[Mapping[str, int]]:
-        """For each run queue -> how many of its jobs waits are of: those that all runs have, not rejected."""
-        found = []
-        for run, rows in zip(self.runs, self.comparison.pairs.rows, strict=True):
+        """For each run queue -> how many of its jobs waits are of: those that all runs have and take."""
+        found, pairs = [], self.comparison.pairs
+        ends = [each.jobs for each in self.comparison.shares] or [run.window.end for run in self.runs]
+        for run, rows, refused, end in zip(self.runs, pairs.rows, pairs.refused, ends, strict=True):
             with reading(run.path):
-                common = run.scan("jobs").select("queue", "state").collect()[rows]
-            queues = common.filter(pl.col("state") != "rejected").group_by("queue").len().sort("queue")
-            found.append(dict(queues.iter_rows()))
+                jobs = run.micros("jobs").select("queue", "submit_time").with_row_index("row").collect()
+            common = jobs[rows].filter((pl.col("submit_time") <= end) & ~pl.col("row").is_in(refused))
+            found.append(dict(common.group_by("queue").len().sort("queue").iter_rows()))
         return found
 
     @cached_property

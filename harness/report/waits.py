@@ -59,7 +59,7 @@ def waits(material: Material) -> Waits:
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:
-        times = job_times(run, run.window, "job", "first_start")
+        times = _first_starts(run)
         of_jobs = holder_of_jobs(run).gather(times["job"])
         places = of_jobs.replace_strict(
             list(material.places), list(material.places.values()), return_dtype=pl.Int32
@@ -71,6 +71,12 @@ def waits(material: Material) -> Waits:
     return Waits([f"all {material.holder}s", *names] if len(names) > 1 else names, material.of_runs(of_lanes))
 
 
+def _first_starts(run: Run) -> pl.DataFrame:
+    """`job` and `first_start` of all jobs, null where one had not started."""
+    times = job_times(run, run.window, "job", "first_start", "started")
+    return times.select("job", pl.when("started").then("first_start"))
+
+
 def _waited(waits: pl.Series) -> Waited:
     return Waited(len(waits), waits.drop_nulls().sort())
 
@@ -79,7 +85,8 @@ def slowdowns(material: Material) -> Waits:
     """How many times longer than its work each job took, bounded as `slowdown.bounded` is."""
 
     def of_all(run: Run) -> list[Waited]:
-        return [_waited(job_times(run, run.window, "slowdown")["slowdown"])]
+        times = job_times(run, run.window, "slowdown", "finished")
+        return [_waited(times.select(pl.when("finished").then("slowdown"))["slowdown"])]
 
     return Waits(["all jobs"], material.of_runs(of_all))
 
@@ -95,7 +102,7 @@ def waits_by_size(material: Material) -> Waits:
     def sized(run: Run) -> pl.DataFrame:
         if column not in request_columns(run):
             return pl.DataFrame(schema={"size": pl.Int64, "wait": pl.Int64})
-        times = job_times(run, run.window, "job", "first_start")
+        times = _first_starts(run)
         asked = run.scan("jobs").select(column).collect()[column].gather(times["job"])
         return pl.DataFrame(
             {"size": [_doubling(each / unit.size) for each in asked], "wait": times["first_start"]}

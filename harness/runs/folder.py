@@ -71,7 +71,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     if info.get("schema") not in schemas.READABLE:
         raise RunError(
             f"{folder} has schema {info.get('schema')!r}; this version of harness reads "
-            f"{' and '.join(map(repr, schemas.READABLE))}",
+            f"{', '.join(map(repr, schemas.READABLE[:-1]))} and {schemas.READABLE[-1]!r}",
             hint="replay it again",
         )
     for place, kind in _INFO.items():

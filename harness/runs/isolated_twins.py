@@ -11,7 +11,7 @@ from dataclasses import fields
 
 import polars as pl
 
-from harness.metrics.finish_time import FINISH_TIME, VIOLATIONS
+from harness.metrics.finish_time import FINISH_TIMES, VIOLATIONS
 from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins, load
 from harness.runs.isolated import Isolated
@@ -67,7 +67,7 @@ def measured_as(run: Run, before: Run) -> Run:
     """A twin that was replayed again, with what was measured of it before against its quotas alone."""
     if ISOLATED in run.info or ISOLATED not in before.info:
         return run
-    rows = before.metrics.filter(pl.col("metric").is_in([FINISH_TIME, VIOLATIONS])).iter_rows(named=True)
+    rows = before.metrics.filter(pl.col("metric").is_in(FINISH_TIMES)).iter_rows(named=True)
     return added(run, [Measurement(**row) for row in rows], {ISOLATED: before.info[ISOLATED]})
 
 

@@ -2,7 +2,7 @@
 
 What runs of schema 2 do not say in numbers is read out of their texts. Where quotas had no scope of their
 own, `queue` was of what holds quota in fairness, quota and disruption, and `beneficiary` was too. More
-allocated was called better.
+allocated was called better. Which values are the least that they can become was not said.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
-    """Metrics of any run with the scopes, and the words on what is better, that are measured now.
+    """Metrics of any run with the columns, the scopes, and the words on what is better, of now.
 
     Args:
         metrics: as the run has them.
         cluster: what `run.json` says of the cluster.
     """
     better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
+    if "at_least" not in metrics.columns:
+        metrics = metrics.with_columns(at_least=pl.lit(None, pl.Boolean))
     return _with_scopes_of_quotas(metrics.with_columns(better=better), cluster)
 
 

@@ -24,6 +24,7 @@ from harness.collector import leave_modules_alone, seldom_collected
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.errors import PolicyError, blamed_on
+from harness.metrics.arrivals import refused_pieces
 from harness.metrics.measurement import Measurement
 from harness.options import durations
 from harness.plugins import Plugins
@@ -38,7 +39,7 @@ from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.questions import running_jobs
 from harness.runs.recorded import beyond
-from harness.runs.run import ISOLATED, WINDOWS, Keep, Run
+from harness.runs.run import ISOLATED, REFUSED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.job_columns import JobColumns
@@ -134,7 +135,7 @@ def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping
 
 
 def write_windows(
-    folder: Path, run: Run, windows: Mapping[int, Sequence[Measurement]], keep: Keep
+    folder: Path, run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep
 ) -> dict[str, Any]:
     """Write a run once more, with what was measured over other windows; answers what it says of itself.
 
@@ -149,7 +150,7 @@ def write_windows(
     if keep != "all":
         info["kept"] = keep
     if windows:
-        info[WINDOWS] = {str(end): [list(row) for row in rows] for end, rows in sorted(windows.items())}
+        info[WINDOWS] = {key: [list(row) for row in rows] for key, rows in sorted(windows.items())}
     return _written(folder, info)
 
 
@@ -160,6 +161,7 @@ def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
         **({"unmeasured": failed} if failed else {}),
         "metrics": _of_all(rows),
+        REFUSED: refused_pieces(run),
     }
     return about, _as_table(rows)
 

@@ -27,7 +27,10 @@ ISOLATED = "isolated"
 """The key of `run.json` under which sentences stand about what was measured of quotas that are alone."""
 
 WINDOWS = "windows"
-"""The key of `run.json` under which stands what was measured over windows that end before the run's own."""
+"""The key of `run.json` under which stands what was measured over other windows than the run's own."""
+
+REFUSED = "refused_at_arrival"
+"""The key of `run.json` with the rows of jobs that were refused at their arrival: pieces, first and last."""
 
 _BATCH = 1 << 18  # rows
 _KEEP_ALL = "replay it with keep='all'"
@@ -144,6 +147,14 @@ class Run:
         return Livelock.read(found)
 
     @property
+    def cut_at(self) -> int | None:
+        """When it was cut short, by `--until` or since it went nowhere; None where it ended by itself."""
+        if self.stopped is not None:
+            return self.window.end
+        until: int | None = self.info["settings"].get("until_us")
+        return until if until == self.window.end else None
+
+    @property
     def is_record(self) -> bool:
         """Whether it is what a trace says happened, and no simulation."""
         return bool(self.info["policy"].get("record"))
@@ -157,13 +168,13 @@ class Run:
         return str(self.info.get("unfinished", {}).get("unknown", ""))
 
     @property
-    def windows(self) -> dict[int, list[Measurement]]:
-        """What was measured again over windows that end before the run's own, by their ends.
+    def windows(self) -> dict[str, list[Measurement]]:
+        """What was measured again over other windows, or of other jobs: see `harness.metrics.shared_window`.
 
         Twins that are compared with others have such (`harness.runs.twins`).
         """
         found: Mapping[str, list[list[Any]]] = self.info.get(WINDOWS, {})
-        return {int(end): [Measurement(*row) for row in rows] for end, rows in found.items()}
+        return {key: [Measurement(*row) for row in rows] for key, rows in found.items()}
 
     @property
     def unmeasured(self) -> Mapping[str, str]:

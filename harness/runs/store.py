@@ -104,12 +104,12 @@ def added(run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> Ru
     return _again(run, info)
 
 
-def with_windows(run: Run, windows: Mapping[int, Sequence[Measurement]], keep: Keep) -> Run:
+def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep) -> Run:
     """The run with what was measured of it over other windows beside its own. It is kept.
 
     Args:
         run: the run, all of whose tables are there.
-        windows: the end of each window -> what was measured over it.
+        windows: what the windows are called -> what was measured over them.
         keep: what is kept of the run, `all` or the `metrics`.
 
     Raises:

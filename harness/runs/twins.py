@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RunError
-from harness.metrics.measurement import Window
-from harness.metrics.shared_window import measure_shared
+from harness.metrics.shared_window import Shared, measure_shared, shared_by
 from harness.plugins import Plugins
 from harness.runs.asked import request_of
 from harness.runs.isolated_twins import IsolatedTwin, is_measured, measured_as
@@ -30,9 +29,8 @@ from harness.trace.shake import Shake, Shaking, Twin
 class Twins:
     """The twins of some runs, as far as they are there, and what is to be replayed for the others.
 
-    Where the runs have equal arrivals, so have their twins of one number, and what is relative to capacity or
-    quota is measured over the window that these share. When that ends is known once all of them are there:
-    until then their tables are kept.
+    Where the runs have equal arrivals, so have their twins of one number, which are measured over the windows
+    that these share. When those end is known once all of them are there: until then their tables are kept.
 
     Args:
         runs: the runs.
@@ -174,32 +172,37 @@ class Twins:
 
     def _lacks(self, place: int, twin: Twin) -> bool:
         """Whether a run's twin is to be replayed."""
-        run, end = self._there[place].get(twin), self._end(twin)
+        run, shared = self._there[place].get(twin), self._shares(twin)
         if run is None or (self._isolated[place] and ISOLATED not in run.info):
             return True
-        return end is not None and run.window.end > end and end not in run.windows
+        return shared is not None and _is_needed(run, shared[place])
 
-    def _end(self, twin: Twin) -> int | None:
-        """When the window ends that the twins of one number share; None as long as that is not known."""
+    def _shares(self, twin: Twin) -> list[Shared] | None:
+        """Over what the twins of one number are measured; None as long as that is not known."""
         siblings = [found.get(twin) for found in self._there]
-        ends = [run.window.end for run in siblings if run is not None]
-        return min(ends) if self._shared and len(ends) == len(siblings) else None
+        there = [run for run in siblings if run is not None]
+        return shared_by(there) if self._shared and len(there) == len(siblings) else None
 
     def _settle(self, twin: Twin) -> None:
-        """Measure the twins of one number over the window that they share, and keep no more than metrics."""
-        end = self._end(twin)
-        if end is None:
+        """Measure the twins of one number over the windows that they share, and keep no more than metrics."""
+        shares = self._shares(twin)
+        if shares is None:
             return
-        for place, found in enumerate(self._there):
+        for place, (found, shared) in enumerate(zip(self._there, shares, strict=True)):
             run, made = found[twin], (place, twin) in self._made
-            needed = run.window.end > end and end not in run.windows
+            needed = _is_needed(run, shared)
             if run.kept != "all" or not (made or needed):
                 continue
             before = self._before.pop((place, twin), run).windows
             windows = {**before, **run.windows}
             if needed:
-                windows[end] = list(measure_shared(run, Window(run.window.start, end)))
+                windows[shared.key] = list(measure_shared(run, shared))
             found[twin] = with_windows(run, windows, "metrics" if made else "all")
+
+
+def _is_needed(run: Run, shared: Shared) -> bool:
+    """Whether a twin is to be measured over what it shares with others."""
+    return not shared.is_own(run) and shared.key not in run.windows
 
 
 def kept_shake(runs: Sequence[Run]) -> Shake | None:

@@ -21,7 +21,7 @@ from harness.cluster.model import (
 )
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
-from harness.engine.events import ACTIONS, STATES, STINTS, Amounts, Fact
+from harness.engine.events import ACTIONS, NEVER, STATES, STINTS, Amounts, Fact
 from harness.engine.texts import Texts
 from harness.options import resolve
 from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
@@ -128,6 +128,7 @@ class Decisions:
         state: int,
         lost: int,
         lost_before: int = 0,
+        pod: int = NEVER,
     ) -> None:
         """See `harness.engine.events.Recorder`."""
         if amounts is None:

@@ -168,7 +168,11 @@ def damage(run: Path, how: str) -> None:
         ("not JSON", "run.json cannot be read: Expecting", "replay it again"),
         ("not UTF-8", "run.json cannot be read: 'utf-8' codec", "replay it again"),
         ("no object", "has schema None", "replay it again"),
-        ("another schema", "has schema '99'; this version of harness reads '2' and '3'", "replay it again"),
+        (
+            "another schema",
+            "has schema '99'; this version of harness reads '2', '3' and '4'",
+            "replay it again",
+        ),
         ("without a part", "run.json is damaged: trace.name is None", "replay it again"),
         ("of another type", "run.json is damaged: window is not two times", "replay it again"),
         ("no table", "is incomplete: there is no metrics.parquet", "replay it again"),

@@ -166,7 +166,7 @@ def test_an_unknown_scope_is_an_error_that_names_the_known_ones(
 )
 def test_samples_are_of_jobs_that_a_scope_names(scope: str, known: str, compared: harness.Comparison) -> None:
     """A scope of no job, or of something else than jobs, is an error, whoever asks."""
-    samples = Samples(compared.runs[0], compared.pairs.rows[0])
+    samples = Samples(compared.runs[0], compared.pairs.rows[0], compared.shares[0])
     members = samples.members("queue=prod")
     assert members is not None
     assert members.sum() == 15

@@ -57,10 +57,10 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     assert not any("allocated" in name and not name.startswith("goodput.") for name in SHOWN)
 
 
-def test_a_value_that_is_not_there_needs_no_reason_why_nothing_is_said(
+def test_what_jobs_that_never_start_have_waited_is_the_least(
     write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """A quantile that too many jobs never reach has no difference, so no sign of one is explained."""
+    """A run leaves them unfinished as it ends: they go on to wait until the other one ends."""
     jobs = [{"job_id": name, "queue": "a", "request.cpu": 2000} for name in "xy"]
     path, trace = tmp_path / "cluster.yaml", write_trace(*jobs)
     path.write_text(POOL)
@@ -70,11 +70,14 @@ def test_a_value_that_is_not_there_needs_no_reason_why_nothing_is_said(
         )
         for label, steps in (("calm", CALM), ("never", {}))
     )
-    shown = harness.compare([calm, never]).table("wait.first_start.p95")
-    (line,) = (line.split() for line in shown.split("\n") if line.startswith("wait."))
-    assert line[1] != "-"
-    assert line[2:] == ["-"]
-    assert "nothing can be said" not in shown
+    comparison = harness.compare([calm, never])
+    (line,) = (row for row in comparison.table("wait.first_start.p95").split("\n") if row.startswith("wait."))
+    end = calm.window.end / 1_000_000
+    assert never.window.end < calm.window.end
+    assert line.split()[2:4] == ["≥", f"{end:.0f}s"]
+    (row,) = comparison.to_json("wait.first_start.p95")["metrics"]
+    assert row["values"]["never"] == end
+    assert row["at_least"] == {"calm": False, "never": True}
 
 
 @pytest.mark.parametrize("older", [False, True])
@@ -127,16 +130,25 @@ def _of(run: harness.Run, metric: str) -> list[dict[str, Any]]:
 def test_lost_work_of_runs_that_were_cut_at_different_times_is_not_judged(
     other: str, ground: Ground, write_trace: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The longer one loses more by itself; the table says what to do."""
-    jobs = [{"job_id": name, "queue": "a", "grace_period": 0, "request.cpu": 2000} for name in "xy"]
+    """Where arrivals differ the longer one loses more by itself; the table says what to do."""
+    jobs = [
+        {"job_id": name, "queue": "a", "grace_period": 0, "request.cpu": 2000, "submit_time": at}
+        for name, at in (("x", 0), ("y", 0), ("z", 4))
+    ]
     path, trace = tmp_path / "cluster.yaml", write_trace(*jobs)
     path.write_text(POOL)
     steps = {**ROUGH, 12: [("preempt", "y", "x")]}
     runs = [
         harness.replay(
-            trace, plugin=scripted(steps), cluster=path, label=label, output=tmp_path / "r", until=until
+            trace,
+            plugin=scripted(steps),
+            cluster=path,
+            label=label,
+            output=tmp_path / "r",
+            until=until,
+            scale_arrivals=scale,
         )
-        for label, until in (("whole", "20s"), ("cut", other))
+        for label, until, scale in (("whole", "20s", 1), ("cut", other, 2))
     ]
     comparison = harness.compare(runs)
     (row,) = comparison.rows("disruption.lost")

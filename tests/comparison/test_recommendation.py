@@ -118,7 +118,8 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     replayed: Callable[..., harness.Run], tmp_path: Path
 ) -> None:
     """Of two runs of which one ends earlier, before all jobs have arrived."""
-    run = replayed("whole", 1)
+    run = replayed("whole", 4)
+    replayed("few", 1)
     cut = harness.replay(
         run.info["provenance"]["trace"], cluster=tmp_path / "1.yaml", plugin="none", label="cut",
         until="2h", output=tmp_path / "results",

@@ -97,7 +97,7 @@ def test_twins_of_one_number_share_a_window(
         ratio = all(value > 0 for of_run in values for value in of_run)
         assert row.changes[0].interval == of_pairs(*values, ratio=ratio)
     table = comparison.table()
-    assert "goodput, fairness and quota: of each twin over the window that its runs share" in table
+    assert "all but waits of jobs that ended: of each twin over the windows that its runs share" in table
     assert "late over the own windows of its twins: goodput." in table
     assert harness.compare(runs, shake="2,arrivals=5s").table() == table
     assert {harness.Run.open(path).kept for path in folders} == {"all"}, "what was kept on purpose is gone"

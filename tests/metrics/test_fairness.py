@@ -156,17 +156,17 @@ def test_slowdowns_of_queues(measured: Measured) -> None:
 
 
 def test_a_queue_that_never_gets_anything_is_slowed_down(measured: Measured) -> None:
-    """Means 1 and 4, of which nobody knows how much more it will be: jain = (1 + 4)^2 / (2 * (1 + 16)).
+    """Means 1 and 5, which is the least that it can become: jain = (1 + 5)^2 / (2 * (1 + 25)).
 
-    a's jobs take 10 s at once; b's of 10 s has waited for 40 s.
+    a's jobs take 10 s at once; b's of 10 s has waited for 40 s, and has all of them before it.
     """
     jobs = [{"job_id": f"a{place}", "queue": "a", "submit_time": place * 10} for place in range(4)]
     starts = scripted({**{10 * place: [("admit", f"a{place}")] for place in range(4)}, 40: []})
     both = queues({"a": {"cpu": "1"}, "b": {"cpu": "1"}})
     later = {"queue": "a", "submit_time": 60}
     value = measured({"job_id": "b", "queue": "b"}, *jobs, later, cluster=both, plugin=starts, until="40s")
-    assert value("fairness.max_min_slowdown") == 4
-    assert value("fairness.jain_slowdown") == pytest.approx(25 / 34, abs=1e-15)
+    assert value("fairness.max_min_slowdown") == 5
+    assert value("fairness.jain_slowdown") == pytest.approx(36 / 52, abs=1e-15)
 
 
 def test_queues_are_told_apart_by_their_quota(measured: Measured) -> None:

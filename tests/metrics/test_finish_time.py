@@ -63,7 +63,7 @@ def test_who_lends_ends_later_than_alone(replayed: Replayed) -> None:
     }
     assert run.remarks == ()
     better = run.metrics.filter(pl.col("metric").str.starts_with("fairness.finish"))["better"]
-    assert better.to_list() == ["lower"] * 2
+    assert better.to_list() == ["lower"] * 5
 
 
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
@@ -325,7 +325,8 @@ def test_a_comparison_says_what_its_twins_lack(replayed: Replayed) -> None:
     runs = [replayed(*JOBS, cluster=queues(HALVES), plugin=each) for each in ("none", "kueue-classic")]
     runs = harness.isolated(runs)
     said = (
-        "measured of runs, but of none of their twins: fairness.sharing_violations, fairness.finish_time; "
+        "measured of runs, but of none of their twins: fairness.sharing_violations, fairness.finish_time, "
+        "fairness.finish_time_above_1; "
         "--isolated beside --shake does that"
     )
     assert said in " ".join(harness.compare(runs, shake=2).table().split())
@@ -352,7 +353,10 @@ def test_twins_that_were_there_are_replayed_once_more_for_it(replayed: Replayed)
     after = harness.compare(runs, shake=2, isolated=True)
     names = {row.measured.metric for row in before.rows()}
     assert [row for row in after.rows() if row.measured.metric in names] == before.rows()
-    assert {row.measured.metric for row in after.rows()} - names == {"fairness.sharing_violations"}
+    assert {row.measured.metric for row in after.rows()} - names == {
+        "fairness.sharing_violations",
+        "fairness.finish_time_above_1",
+    }
 
 
 def test_another_comparison_does_not_take_it_from_twins(replayed: Replayed) -> None:

@@ -87,15 +87,22 @@ def test_a_queue_that_nobody_lends_to_is_over_its_own_quota(measured: Measured) 
     assert value("quota.over", "quota=idle", "cpu") == 0
 
 
-def test_what_is_held_without_any_quota_is_over_one_of_0(measured: Measured) -> None:
+def test_a_queue_without_a_quota_of_a_resource_is_not_over_one(measured: Measured) -> None:
     """A policy that knows no quotas admits 2 cores for 20 s to a queue that has a quota of memory alone."""
     where = queues({"a": {"memory": "3"}, "b": {"cpu": "2"}, "idle": {"memory": "2"}}, nodes=1)
     apart = where.replace("cohortName: all", "cohortName: apart", 1)
     steps = {0: [("admit", "j"), ("bind", "j", 0, "n0")]}
     value = measured(job("j", "a", 2, 0, duration=20), cluster=apart, plugin=scripted(steps))
-    assert value("quota.over", "quota=a", "cpu") == 2 * 20 / 3600
-    assert value("quota.over", resource="cpu") == 2 * 20 / 3600
-    assert value("quota.over", "quota=idle", "cpu") is None
+    assert value("quota.over", "quota=a", "cpu") is None
+    assert value("quota.over", "quota=b", "cpu") == value("quota.over", resource="cpu") == 0
+
+
+def test_a_nominal_quota_of_0_is_a_quota(measured: Measured) -> None:
+    """All of the 2 cores that are held for 20 s are over it."""
+    where = queues({"a": {"cpu": "0"}}, nodes=1)
+    steps = {0: [("admit", "j"), ("bind", "j", 0, "n0")]}
+    value = measured(job("j", "a", 2, 0, duration=20), cluster=where, plugin=scripted(steps))
+    assert value("quota.over", "quota=a", "cpu") == value("quota.over", resource="cpu") == 2 * 20 / 3600
 
 
 def test_without_admissions_or_quotas_nothing_is_known_of_it(measured: Measured) -> None:
@@ -205,3 +212,24 @@ def _metric_agrees(cluster: Cluster, states: list[Any]) -> None:
         expected = {name: sum(of_flavors) for name, of_flavors in over(cluster, state).items()}
         if single or not any(expected.values()):
             assert {name: found[name][row] for name in expected} == expected
+
+
+def test_an_evicted_job_without_a_bound_pod_holds_quota_until_its_latency_has_passed(
+    measured: Measured,
+) -> None:
+    """`busy` has the node. `x` waits for it with a quota of 2 cores for 10 s, and `high` takes that.
+
+    After 3 s more the quota of `x` is free, and `high` holds it from then until the end at 16 s.
+    """
+    where = queues({"a": {"cpu": "6"}}, nodes=1)
+    jobs = (
+        job("busy", "a", 4, 0, duration=20, priority=2),
+        job("x", "a", 2, 0, duration=5),
+        job("high", "a", 2, 10, duration=1, priority=1),
+    )
+    choices = {"plugin": "kueue-classic", "options": {"evictionLatency": "3s"}, "until": "16s"}
+    value = measured(*jobs, cluster=where, **choices)
+    assert value("disruption.preempted_pods") == 0
+    assert value("disruption.preemptions") == 1
+    held = 2 * (10 + 3) + 2 * (16 - 13)
+    assert value("quota.held_unbound", "quota=a", "cpu") == pytest.approx(held / 3600, rel=1e-12)

@@ -25,12 +25,24 @@ def test_from_asking_for_what_is_its_own_to_having_it(measured: Measured) -> Non
     assert value("reclaim_latency.p50", "quota=idle") is None
 
 
-def test_what_still_waits_at_the_end_is_censored(measured: Measured) -> None:
-    """Of two intervals one is over at once, and 3 s of the other have not been enough."""
+def test_what_still_waits_at_the_end_has_waited_so_far(measured: Measured) -> None:
+    """Of two episodes one is over at once, and the other has lasted 3 of 8 s: the median lies between."""
     value = measured(*JOBS, cluster=queues(HALVES), until="8s")
-    assert value("reclaim_latency.p50") == 0
-    assert value("reclaim_latency.p95") is None
-    assert value("reclaim_latency.p50", "quota=b") is None
+    assert value("reclaim_latency.p50") == 1.5
+    assert value("reclaim_latency.max") == value("reclaim_latency.p50", "quota=b") == 3
+    assert value("reclaim.owed", "quota=b") == 3 / 8
+    assert value("reclaim.owed", "quota=a") == value("reclaim.owed", "quota=idle") == 0
+
+
+def test_what_is_served_and_reopens_at_one_instant_is_one_episode(measured: Measured) -> None:
+    """`y` arrives as `x` starts, 5 s after that had asked: the quota has waited for 9 s when `y` starts."""
+    jobs = [
+        {"job_id": name, "queue": "a", "submit_time": at, "duration": 20} for name, at in (("x", 0), ("y", 5))
+    ]
+    steps = {5: [("admit", "x")], 9: [("admit", "y")]}
+    value = measured(*jobs, cluster=queues(HALVES), plugin=scripted(steps))
+    assert value("reclaim_latency.p50") == value("reclaim_latency.max") == 9
+    assert value("reclaim.owed", "quota=a") == 9 / 29
 
 
 def test_beyond_its_own_quota_nothing_is_waited_for(measured: Measured) -> None:

@@ -311,7 +311,7 @@ def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_p
     of_common, of_each = (each for each in found if isinstance(each, Table))
     assert [of_common.head[0], of_each.head[0]] == [common, "of all jobs of each run"]
     assert [row[0] for row in (*of_common.rows, *of_each.rows)] == [
-        "hours that jobs waited for their start (estimated)",
+        "hours that jobs waited for their start (so far)",
         "95 of 100 jobs started within",
         "times longer than its work, a job on average",
         "core-hours lost to preemption",
@@ -558,8 +558,8 @@ def test_charts_tell_names_apart_that_differ_at_the_end(charts: None) -> None:
     assert axes.endings(["one-same", "two-same", "short"], 5) == ["…same", "…same (2)", "short"]
 
 
-def test_what_is_estimated_is_said(tmp_path: Path) -> None:
-    """Where jobs had not started when the replay ended: hours of queues do not add up to those of all."""
+def test_what_had_not_started_is_said(tmp_path: Path) -> None:
+    """Where jobs had not started when the replay ended, the hours that they waited are so far."""
     rows = [{"submit_time": number, "queue": "ab"[number % 2], "duration": 60} for number in range(40)]
     trace, cluster = write(tmp_path / "trace.parquet", rows), tmp_path / "cluster.yaml"
     cluster.write_text(small_clusters.queues({"a": {"cpu": "1"}, "b": {"cpu": "1"}}))
@@ -570,12 +570,12 @@ def test_what_is_estimated_is_said(tmp_path: Path) -> None:
         run = harness.replay(trace, plugin=Greedy, cluster=cluster, until=until, output=tmp_path / "results")
         report = harness.make_report([run])
         texts = [each.text for each in blocks(report, "headlines") if isinstance(each, Text)]
-        assert [text.partition(" How long")[0] for text in texts if "not started" in text] == said
+        assert [text.partition(" They count")[0] for text in texts if "not started" in text] == said
         of_all, of_queues = (
             next(each for each in blocks(report, name) if isinstance(each, Table))
             for name in ("headlines", "losses")
         )
-        hours = "hours that jobs waited for their start" + (" (estimated)" if said else "")
+        hours = "hours that jobs waited for their start" + (" (so far)" if said else "")
         assert of_all.rows[0][0] == hours
         assert of_queues.caption == f"{hours.capitalize()}, by queue"
 

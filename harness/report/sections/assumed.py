@@ -19,10 +19,10 @@ _CONVENTIONS = (
     "A share is a dominant share: the largest part of any resource's capacity that is held.",
     "Ideal shares are weighted max-min fair over all resources.",
     "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
-    "Of jobs that had not started or finished when a replay ended, percentiles and means are estimates.",
+    "Jobs that had not started or finished when a replay ended count with what had accrued; ≥ says so.",
     "Hours waited are the mean wait times the jobs; distributions and waits by size show what had happened.",
     "One preemption is one job taken for one other job at one instant, however many pods it had.",
-    "Utilization, fairness and quota are of the window that all runs share, where jobs arrive alike in all.",
+    "Where jobs arrive alike in all runs, utilization, fairness and quota are of a window that runs share.",
 )
 
 

@@ -11,7 +11,7 @@ from harness.comparison.table import Line
 from harness.metrics.measurement import Measurement
 from harness.report.amounts import unit_of
 from harness.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
-from harness.report.compared import cells, compared_head, compared_row, estimated, hours_cells, hours_waited
+from harness.report.compared import cells, compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.report.material import Material
 
 
@@ -84,9 +84,8 @@ def blocks(material: Material) -> Iterator[Block]:
         if unstarted := [f"{name} {text}" for name, value, (text, _) in told if value]:
             whose = f", of {material.common_jobs}" if material.common_jobs else ""
             yield Text(
-                f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. How long "
-                "these wait is estimated from the others: 95 of 100 jobs can be more than have started, and "
-                "hours of queues need not add up to those of all jobs."
+                f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. They count "
+                "with what they had waited by then: their waits are the least that they can become."
             )
 
 
@@ -112,7 +111,7 @@ def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | C
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):
         hours = hours_cells(hours_waited(line, jobs), line)
-        name = f"hours that jobs waited for their start{estimated(material)}"
+        name = f"hours that jobs waited for their start{so_far(material)}"
         yield line.measured, compared_row(name, hours)
     # What it is a part of stands in the row above, unless that is of other jobs.
     lost = f"{unit.hours} lost, " if material.common_jobs else ""

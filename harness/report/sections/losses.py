@@ -12,7 +12,7 @@ from harness.metrics.scopes import BENEFICIARY, QUEUE
 from harness.report import palette
 from harness.report.amounts import number, unit_of
 from harness.report.blocks import Block, Figure, Key, Table, Text
-from harness.report.compared import compared_head, compared_row, estimated, hours_cells, hours_waited
+from harness.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.report.material import Material, distinct, others
 from harness.runs.run import Run
 
@@ -40,7 +40,7 @@ def _waited(material: Material) -> Iterator[Block]:
     widest = max(_spread(hours) for _, _, hours in ranked)
     names = distinct(queue for queue, _, _ in ranked)
     yield Table(
-        f"Hours that jobs waited for their start{estimated(material)}, by queue"
+        f"Hours that jobs waited for their start{so_far(material)}, by queue"
         + (f", of {material.common_jobs}" if material.common_jobs else "")
         + (f": of {len(found):,} the {len(ranked)} that differ most" if len(ranked) < len(found) else ""),
         compared_head(material, QUEUE),
