@@ -1,9 +1,8 @@
 """Turns the text of a manifest file into its documents, as Kubernetes turns YAML into JSON.
 
 Text is cut at its `---` lines first, as kubectl does, so that one broken document does not hide the faults of
-the others. YAML is built from parser events on a stack of our own: depth and the growth by aliases are
-bounded, and no nesting can exhaust the interpreter's stack. Kubernetes' reading of plain scalars differs from
-PyYAML's, so `harness.cluster.scalars` resolves them.
+the others. Depth and the growth by aliases are bounded, so that nothing exhausts the interpreter's stack.
+Kubernetes' reading of plain scalars differs from PyYAML's, so `harness.cluster.scalars` resolves them.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -39,7 +38,8 @@ _NO_CONTENT = re.compile(r"(?:---|\.\.\.)?[ \t\r]*(?:[#%].*)?")
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_TAGS = {f"tag:yaml.org,2002:{name}": name for name in ("str", "int", "float", "bool", "null", "map", "seq")}
+_TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
+_TAGS = {f"tag:yaml.org,2002:{name}": name for name in (*_TYPES.values(), "map", "seq")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +183,21 @@ class _FatalError(Exception):
 
 
 @dataclass(slots=True)
-class _Frame:
-    """A mapping or sequence that is being built; `size` counts its values with all aliases expanded."""
+class _Anchored:
+    """A value that aliases can refer to.
 
-    container: dict[str, Any] | list[Any]
-    anchor: str | None
-    size: int = 1
-    key: str | None = None
-    merging: bool = False
-    merged: set[str] = field(default_factory=set)
+    Attributes:
+        size: how many values it has with all aliases expanded; 0 until its end was read.
+    """
+
+    value: Any
+    size: int = 0
 
 
 class _Builder:
-    """Builds the value of one document from parser events.
+    """Builds the value of one document from the events of PyYAML's loader.
+
+    PyYAML's own composer is not used: it refuses an anchor that is given again, which YAML allows.
 
     Attributes:
         broken: whether it could not be read to its end.
@@ -206,70 +208,121 @@ class _Builder:
         self.where = where
         self.faults = faults
         self.broken = False
-        self._first_line = first_line
-        self._line = first_line
-        self._stack: list[_Frame] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
-        self._open_anchors: set[str] = set()
         self.expanded = expanded
-        self._root: Any = None
+        self._first_line = first_line
+        self._line = 0
+        self._depth = 0
+        self._made = 0
+        self._anchors: dict[str, _Anchored] = {}
 
     def build(self, chunk: str) -> Any:
         """The document's value; what is wrong with it is in `faults` afterwards."""
         try:
-            events: Iterator[Any] = yaml.parse(chunk, Loader=_Loader)
-            for event in events:
-                self._line = self._first_line + event.start_mark.line
-                self._take(event)
+            return self._document(_Loader(chunk).get_event)
         except _FatalError as error:
-            self._break(str(error))
+            what = str(error)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            if mark is not None:
-                self._line = self._first_line + mark.line
+            self._line = self._line if mark is None else mark.line
             problem = error.problem or error.context
-            self._break(_TOO_DEEP if problem == _TOO_DEEP_FOR_LIBYAML else f"not valid YAML: {problem}")
+            what = _TOO_DEEP if problem == _TOO_DEEP_FOR_LIBYAML else f"not valid YAML: {problem}"
         except (yaml.YAMLError, ValueError, OverflowError) as error:
-            self._break(f"not valid YAML: {' '.join(str(error).split())}")
-        return self._root
-
-    def _fault(self, what: str) -> None:
-        self.faults.append(Fault(f"{self.where}, line {self._line}", what))
-
-    def _break(self, what: str) -> None:
+            what = f"not valid YAML: {' '.join(str(error).split())}"
         self.broken = True
         self._fault(what)
+        return None
 
-    def _take(self, event: Any) -> None:
+    def _document(self, read: Callable[[], Any]) -> Any:
+        self._read = read
+        root = None
+        while not isinstance(event := self._next(), yaml.StreamEndEvent):
+            if isinstance(event, yaml.NodeEvent):
+                root = self._value(event)
+            elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                raise _FatalError("a second document begins without a line '---'")
+        return root
+
+    def _fault(self, what: str) -> None:
+        self.faults.append(Fault(f"{self.where}, line {self._first_line + self._line}", what))
+
+    def _next(self) -> Any:
+        event = self._read()
+        self._line = event.start_mark.line
+        return event
+
+    def _value(self, event: Any) -> Any:
+        """The value that begins with an event, read to its end."""
+        self._made += 1
         if isinstance(event, yaml.ScalarEvent):
-            self._scalar(event)
-        elif isinstance(event, yaml.AliasEvent):
-            self._alias(event.anchor)
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            self._open(event)
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            self._close()
-        elif isinstance(event, yaml.DocumentStartEvent) and self._root is not None:
-            raise _FatalError("a second document begins without a line '---'")
+            return self._scalar(event)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor))
+        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        kind = "map" if isinstance(value, dict) else "seq"
+        if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
+            self._fault(f"the tag {event.tag} is not read here")
+        if self._depth == DEEPEST:
+            raise _FatalError(_TOO_DEEP)
+        before, anchored = self._made, _Anchored(value)
+        if event.anchor:
+            self._anchors[event.anchor] = anchored
+        self._depth += 1
+        if kind == "map":
+            self._fill(value)
+        else:
+            while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+                value.append(self._value(event))
+        self._depth -= 1
+        anchored.size = self._made - before + 1
+        return value
 
-    def _scalar(self, event: Any) -> None:
-        awaiting_key = self._awaits_key()
-        plain = event.implicit[0] and event.tag is None
-        if awaiting_key and plain and event.value == "<<":
-            self._stack[-1].merging = True
-            return
-        tag = None if event.tag is None or event.tag == "!" else _TAGS.get(event.tag, event.tag)
-        value = self._resolved(event.value) if plain or tag not in (None, "str") else event.value
-        if tag is not None and isinstance(value, Word):
+    def _fill(self, found: dict[str, Any]) -> None:
+        merged: set[str] = set()
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and _is_plain(event):
+                self._merge(found, merged, self._value(self._next()))
+                continue
+            key = self._key(event)
+            if key in found and key not in merged:
+                self._fault(f"{key!r} is given twice in one mapping")
+            value = self._value(self._next())
+            found[key] = value.truth if isinstance(value, Word) and key in BOOLEAN_FIELDS else value
+            merged.discard(key)
+
+    def _key(self, event: Any) -> str:
+        value = self._value(event)
+        self._made -= 1
+        if isinstance(value, (dict, list)) or value is None:
+            raise _FatalError("a key must be text" if value is None else "a mapping or list cannot be a key")
+        if isinstance(value, Word):
             value = value.truth
-        if tag is not None and tag != _json_type(value) and not (tag == "float" and type(value) is int):
-            self._fault(f"{event.value!r} has the tag {event.tag}, which is not read here")
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def _merge(self, found: dict[str, Any], merged: set[str], value: Any) -> None:
+        """Lay mappings over what stands above, as Kubernetes does; of a list the first one wins."""
+        mappings = value if isinstance(value, list) else [value]
+        if not all(isinstance(mapping, dict) for mapping in mappings):
+            self._fault("'<<' must be followed by a mapping or a list of mappings")
+            return
+        for mapping in reversed(mappings):
+            found.update(mapping)
+            merged.update(mapping)
+
+    def _scalar(self, event: Any) -> Any:
+        tag = None if event.tag in (None, "!") else _TAGS.get(event.tag, event.tag)
+        value = event.value
+        if _is_plain(event) or tag not in (None, "str"):
+            value = self._resolved(event.value)
+        if tag is not None:
+            value = value.truth if isinstance(value, Word) else value
+            if tag != _TYPES[type(value)] and not (tag == "float" and type(value) is int):
+                self._fault(f"{event.value!r} has the tag {event.tag}, which is not read here")
         if not event.value.isascii() and _SURROGATE.search(event.value):
             self._fault("holds half of a surrogate pair, which is no character")
             value = ""
         if event.anchor:
-            self._anchors[event.anchor] = (value, 1)
-        self._put(value, 1)
+            self._anchors[event.anchor] = _Anchored(value, 1)
+        return value
 
     def _resolved(self, text: str) -> Any:
         """A plain scalar's JSON value."""
@@ -279,88 +332,18 @@ class _Builder:
             self._fault(f"{text} is not a number that a manifest can hold")
             return 0
 
-    def _alias(self, anchor: str | None) -> None:
-        if anchor in self._open_anchors:
-            raise _FatalError(f"*{anchor} stands inside of what it refers to")
-        if anchor is None or anchor not in self._anchors:
+    def _alias(self, anchor: str) -> Any:
+        anchored = self._anchors.get(anchor)
+        if anchored is None:
             raise _FatalError(f"*{anchor} refers to nothing above")
-        value, size = self._anchors[anchor]
-        self.expanded += size
+        if not anchored.size:
+            raise _FatalError(f"*{anchor} stands inside of what it refers to")
+        self._made += anchored.size - 1
+        self.expanded += anchored.size
         if self.expanded > _LARGEST_EXPANSION:
             raise _FatalError(f"aliases make more than {_LARGEST_EXPANSION:,} values of the file")
-        self._put(value, size)
-
-    def _open(self, event: Any) -> None:
-        kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
-        if self._awaits_key():
-            raise _FatalError("a mapping or list cannot be a key")
-        if event.tag not in (None, "!") and _TAGS.get(event.tag) != kind:
-            self._fault(f"the tag {event.tag} is not read here")
-        if len(self._stack) >= DEEPEST:
-            raise _FatalError(_TOO_DEEP)
-        if event.anchor:
-            self._open_anchors.add(event.anchor)
-        self._stack.append(_Frame({} if kind == "map" else [], event.anchor))
-
-    def _close(self) -> None:
-        frame = self._stack.pop()
-        if frame.anchor:
-            self._open_anchors.discard(frame.anchor)
-            self._anchors[frame.anchor] = (frame.container, frame.size)
-        self._put(frame.container, frame.size)
-
-    def _awaits_key(self) -> bool:
-        frame = self._stack[-1] if self._stack else None
-        return (
-            frame is not None
-            and isinstance(frame.container, dict)
-            and frame.key is None
-            and not frame.merging
-        )
-
-    def _put(self, value: Any, size: int) -> None:
-        """Hand a finished value to what it stands in."""
-        if not self._stack:
-            self._root = value
-            return
-        frame = self._stack[-1]
-        if isinstance(frame.container, list):
-            frame.size += size
-            frame.container.append(value)
-        elif frame.merging:
-            frame.size += size
-            frame.merging = False
-            self._merge(frame, value)
-        elif frame.key is None:
-            frame.key = self._key(value)
-            if frame.key in frame.container and frame.key not in frame.merged:
-                self._fault(f"{frame.key!r} is given twice in one mapping")
-        else:
-            frame.size += size
-            settles = isinstance(value, Word) and frame.key in BOOLEAN_FIELDS
-            frame.container[frame.key] = value.truth if settles else value
-            frame.merged.discard(frame.key)
-            frame.key = None
-
-    def _key(self, value: Any) -> str:
-        if isinstance(value, (dict, list)) or value is None:
-            raise _FatalError("a key must be text")
-        if isinstance(value, Word):
-            return json.dumps(value.truth)
-        return value if isinstance(value, str) else json.dumps(value)
-
-    def _merge(self, frame: _Frame, value: Any) -> None:
-        """Lay mappings over what stands above, as Kubernetes does; of a list the first one wins."""
-        mappings = value if isinstance(value, list) else [value]
-        if not all(isinstance(mapping, Mapping) for mapping in mappings):
-            self._fault("'<<' must be followed by a mapping or a list of mappings")
-            return
-        assert isinstance(frame.container, dict)
-        for mapping in reversed(mappings):
-            frame.container.update(mapping)
-            frame.merged.update(mapping)
+        return anchored.value
 
 
-def _json_type(value: Any) -> str:
-    names = {str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
-    return names[type(value)]
+def _is_plain(event: Any) -> bool:
+    return event.tag is None and bool(event.implicit[0])

@@ -14,19 +14,18 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from importlib.util import find_spec
-from inspect import unwrap
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.build import compiled_sources
 from harness.plugins import own_modules
-from harness.runs.memory import Memory, is_of, is_theirs, named
+from harness.runs.memory import Memory, is_theirs, named
 
 if TYPE_CHECKING:
     from harness.registries import MetricSpec, PolicySpec
@@ -153,46 +152,15 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
         besides: packages that count too.
     """
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
-    names = {*besides, module} - {""}
-    for each in classes:
-        why = "" if module else _why_hidden(each)
-        if why:
-            return Code(_sum(Memory(None, code=True)(subject)), why)
-        names.add(named(getattr(each, "__module__", None) or module))
+    names = {*besides, module, *(named(getattr(each, "__module__", None) or module) for each in classes)} - {
+        ""
+    }
     files = [_files_of(name) for name in sorted(_packages(names))]
     if module:
         return _whole(files)
-    # What is set in Python on a class or a function is in none of its files.
-    memory = Memory(each.__module__ for each in classes)
-    code = _whole(files, [memory(subject)])
-    if not memory.untold or code.unknown:
-        return code
-    return Code(
-        code.sha256,
-        f"{subject.__module__}.{subject.__qualname__} has what cannot be compared: {memory.untold}",
-    )
-
-
-def _why_hidden(subject: Any) -> str:
-    """Why something cannot be found by its name where it says to be from; "" if it can."""
-    if not isinstance(subject, (type, FunctionType)):
-        return f"{subject!r} is neither a class nor a function"
-    module, name = subject.__module__, subject.__qualname__
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not subject:
-        return f"{module}.{name} is not found by that name"
-    file = getattr(sys.modules[module], "__file__", None)
-    if file is None:
-        return f"{module}.{name} is in no file"
-    own = vars(subject) if isinstance(subject, type) else {name: subject}
-    for key, value in own.items():
-        function = unwrap(getattr(value, "__func__", value))
-        generated = "__dataclass_fields__" in own and key.startswith("__")
-        if isinstance(function, FunctionType) and not generated and not is_of(function, file):
-            return f"{module}.{name}: {key} is not from {Path(file).name}"
-    return ""
+    memory = Memory()  # what is set in Python on a class or a function is in none of its files
+    code = _whole(files, [memory.of(each) for each in classes])
+    return Code(code.sha256, memory.untold) if memory.untold and not code.changed else code
 
 
 # --- files ------------------------------------------------------------------------------------------------
@@ -200,13 +168,7 @@ def _why_hidden(subject: Any) -> str:
 _SETTLED = 10**10  # ns; what was written just before it was read may be written again with the same times
 
 _Stands: TypeAlias = tuple[int, int, int, int]
-"""How a file or a folder stands, see `_stands`."""
-
-_Names: TypeAlias = list[tuple[str, str]]
-"""Names in a folder, and the whole path of each."""
-
-_lists: dict[str, tuple[_Stands, tuple[_Names, _Names]]] = {}
-"""Folder -> how it stood when it was listed, and what was in it."""
+"""How a file stands, see `_stands`."""
 
 
 class _Files(NamedTuple):
@@ -257,44 +219,17 @@ def _files_of_rooms() -> _Files:
 def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
     """All files below a folder but for bytecode, hidden ones, and what of the folder itself is `apart`."""
     found: dict[str, str] = {}
-    _look(str(folder), "", apart, found)
+    top, out = str(folder), apart
+    for path, folders, files in os.walk(top):
+        inside = path[len(top) + 1 :].replace(os.sep, "/") + "/" if path != top else ""
+        folders[:] = [
+            name for name in folders if not name.startswith(("__pycache__", ".")) and name not in out
+        ]
+        for name in files:
+            if not name.startswith(".") and not name.endswith((".pyc", "~")) and name not in out:
+                found[inside + name] = f"{path}{os.sep}{name}"
+        out = ()
     return found
-
-
-def _look(folder: str, inside: str, apart: Sequence[str], found: dict[str, str]) -> None:
-    """Add the files of a folder and of those in it; plain texts, since paths as objects cost most of it."""
-    with suppress(OSError):
-        files, folders = _entries(folder)
-        found.update((inside + name, path) for name, path in files if name not in apart)
-        for name, path in folders:
-            if name not in apart:
-                _look(path, f"{inside}{name}/", (), found)
-
-
-def _entries(folder: str) -> tuple[_Names, _Names]:
-    """The files and the folders in a folder that count, listed again only where it may have changed.
-
-    Raises:
-        OSError: it cannot be listed.
-    """
-    stands = _stands(folder)
-    known = _lists.get(folder)
-    if known is not None and known[0] == stands:
-        return known[1]
-    files, folders = [], []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.startswith("."):
-                continue
-            if entry.is_dir():
-                if name != "__pycache__" and not entry.is_symlink():
-                    folders.append((name, entry.path))
-            elif not name.endswith((".pyc", "~")):
-                files.append((name, entry.path))
-    if _is_settled(stands):
-        _lists[folder] = stands, (files, folders)
-    return files, folders
 
 
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
@@ -358,7 +293,7 @@ def _content_of(path: str) -> str:
 
 
 def _stands(path: str) -> _Stands:
-    """What is another value after a file was written, or something was made or removed in a folder.
+    """What is another value after a file was written.
 
     Raises:
         OSError: it is not there.

@@ -179,6 +179,12 @@ def test_alias_bomb_is_refused() -> None:
     assert "aliases make more than 1,000,000 values" in read("\n".join(rows))[1][0]
 
 
+def test_anchor_that_is_given_again_stands_for_the_later_value() -> None:
+    """An alias refers to the last value above it, also within a value whose own anchor had the same name."""
+    assert read("a: &x 1\nb: *x\nc: &x [2]\nd: *x\n") == ([{"a": 1, "b": 1, "c": [2], "d": [2]}], [])
+    assert read("a: &x {b: &x 1, c: *x}\nd: *x\n") == ([{"a": {"b": 1, "c": 1}, "d": 1}], [])
+
+
 @pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: *a}", "a: *b", "a: &a {<<: *a}"])
 def test_alias_must_refer_to_something_finished(text: str) -> None:
     """A value cannot hold itself, and an alias needs an anchor above it."""
