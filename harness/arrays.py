@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from math import ceil
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from harness.units import INT64_MAX
 Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+
+Numbers = TypeVar("Numbers", Ints, Floats)
 
 NEVER = -INT64_MAX
 """Stands in arrays for a time or number that is not there."""
@@ -154,7 +156,7 @@ class Groups:
         """Whether a row, in this order, is the last of its group."""
         return np.append(self.first[1:], np.ones(min(1, len(self.first)), np.bool_))
 
-    def running(self, values: Ints) -> Ints:
+    def running(self, values: Numbers) -> Numbers:
         """The sums of values, in this order, so far in their groups."""
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]

@@ -156,7 +156,8 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
     """Every ClusterQueue and ElasticQuota with jobs of its own, as `run.json` tells it.
 
     `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. A ClusterQueue
-    has `limits` as a cohort does.
+    has `limits` as a cohort does; and where a resource has quota in several flavors `flavors`, its quota by
+    these.
 
     Args:
         cluster: what the trace is replayed on.
@@ -167,13 +168,14 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
         for name, quota in leaves_of(cluster.elastic_quotas).items()
     }
-    tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
+    tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
     queues: dict[str, dict[str, Any]] = {
         name: {
             "cohort": queue.cohort,
             "weight": str(queue.weight),
             "nominal": _nominal(queue.resource_groups),
             "limits": _limits(tree, tree.queues[name]),
+            **(_by_flavor(queue.resource_groups) if several else {}),
         }
         for name, queue in cluster.cluster_queues.items()
     }
@@ -182,13 +184,14 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
 
 
 def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Every cohort, as `run.json` tells it: what it belongs to, the quota of its own, and its limits."""
-    tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
+    """Every cohort, as `run.json` tells it: what it belongs to, and the quota and limits of its own."""
+    tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
     return {
         name: {
             "cohort": cohort.parent,
             "nominal": _nominal(cohort.resource_groups),
             "limits": _limits(tree, tree.cohorts[name]),
+            **(_by_flavor(cohort.resource_groups) if several else {}),
         }
         for name, cohort in cluster.cohorts.items()
     }
@@ -202,6 +205,31 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
             for resource, quota in flavor.resources.items():
                 nominal[resource] = nominal.get(resource, 0) + quota.nominal
     return nominal
+
+
+def _has_several_flavors(cluster: Cluster) -> bool:
+    """Whether there is quota of a resource in more than one flavor."""
+    known: dict[str, str] = {}
+    queues = [each.resource_groups for each in cluster.cluster_queues.values()]
+    return any(
+        known.setdefault(resource, flavor.flavor) != flavor.flavor
+        for groups in (*queues, *(each.resource_groups for each in cluster.cohorts.values()))
+        for group in groups
+        for flavor in group.flavors
+        for resource in flavor.resources
+    )
+
+
+def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+    """Flavor -> resource -> the nominal quota, and what of it is `kept`, which is never lent."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for group in groups:
+        for flavor in group.flavors:
+            for resource, quota in flavor.resources.items():
+                limit = quota.nominal if quota.lending_limit is None else quota.lending_limit
+                own = {"nominal": quota.nominal, "kept": max(0, quota.nominal - limit)}
+                found.setdefault(flavor.flavor, {})[resource] = own
+    return {"flavors": found}
 
 
 def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:

@@ -11,6 +11,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
 
 from harness.errors import InputError
 
@@ -43,6 +44,33 @@ _MOST_DIGITS = 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION_UNIT = {"us": 1, "µs": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.ASCII)
+
+
+class Unit(NamedTuple):
+    """What amounts of a resource are told in.
+
+    Attributes:
+        name: such as `cores`.
+        hours: what it comes to over time, such as `core·h`.
+        size: how many of the integers that are computed with it is.
+    """
+
+    name: str
+    hours: str
+    size: int
+
+
+_DEVICES = Unit("devices", "device·h", 1)
+_GIB = Unit("GiB", "GiB·h", 2**30)
+_UNITS = {"cpu": Unit("cores", "core·h", 1000), "memory": _GIB, "ephemeral-storage": _GIB}
+
+HOURS_OF_RESOURCES = frozenset(unit.hours for unit in (*_UNITS.values(), _DEVICES))
+"""Every unit of what a resource comes to over time."""
+
+
+def unit_of(resource: str) -> Unit:
+    """The unit that metrics, tables and reports tell a resource in."""
+    return _UNITS.get(resource, _DEVICES)
 
 
 def parse_quantity(text: str | int | float) -> Fraction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, fsum
@@ -22,6 +22,8 @@ import harness
 
 SECOND, HOUR = 10**6, 3600 * 10**6
 DAY = 24 * HOUR
+SIZES = {"cpu": 1000, "memory": 2**30}
+"""How many of the integers that are computed with are a core, or a GiB."""
 Key = tuple[str, str, str]
 
 
@@ -178,6 +180,7 @@ class Slow:
             Job(number, {**row, "gang": row["gang"] is not False}, restarts)
             for number, row in enumerate(rows)
         ]
+        self.rows = rows
         self.asks = [[row.get(f"request.{each}") or 0 for each in self.resources] for row in rows]
         self.duration = [int(row["duration"].total_seconds() * SECOND + 0.5) for row in rows]
         times = run.decisions["time"].cast(pl.Int64) - origin
@@ -247,18 +250,23 @@ class Slow:
         """Whether pods hold resources from a row on; without nodes an admitted job may have to wait."""
         return row["action"] in self.held_by and (row["action"] != "admit" or row["holding"] == 1)
 
-    def parts(self, place: int) -> dict[str, int]:
-        """What became of a resource."""
+    def parts(self, place: int, inside: Callable[[int], bool] = lambda _: True) -> dict[str, int]:
+        """What became of a resource, of some of the jobs."""
         sums = dict.fromkeys(("useful", "lost", "idle_held", "unfinished"), 0)
         for span in self.spans:
+            if not inside(span.job):
+                continue
             amount = span.pods * self.asks[span.job][place] * (span.end - span.start)
             done = self.jobs[span.job].finish is not None
             kind = "lost" if span.lost else "useful" if done else "unfinished"
             sums[kind if span.progress else "idle_held"] += amount
         return sums
 
-    def levels(self) -> Iterator[tuple[int, dict[str, list[int]], dict[str, list[int]]]]:
-        """How long which queues hold and ask for how much."""
+    def levels(
+        self, whose: Sequence[str] | None = None
+    ) -> Iterator[tuple[int, dict[str, list[int]], dict[str, list[int]]]]:
+        """How long whose jobs hold and ask for how much; their holders' by default."""
+        whose = self.holder if whose is None else whose
         held: dict[str, list[int]] = defaultdict(lambda: [0] * len(self.resources))
         asked: dict[str, list[int]] = defaultdict(lambda: [0] * len(self.resources))
         moves: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
@@ -267,7 +275,7 @@ class Slow:
         times = sorted(moves)
         for time, following in pairwise([*times, self.end]):
             for row in moves[time]:
-                action, queue = row["action"], self.holder[row["job"]]
+                action, queue = row["action"], whose[row["job"]]
                 hold = self.holds(row) - (action in ("gone", "finish"))
                 ask = (action in ("submit", "requeue")) - (action in ("gone", "finish", "reject"))
                 for place, amount in enumerate(self.asks[row["job"]]):
@@ -276,40 +284,52 @@ class Slow:
             yield following - time, held, asked
 
     def utilization(self) -> None:
-        allocated, wanted = [0] * len(self.resources), [0] * len(self.resources)
-        for span, held, asked in self.levels():
-            for place, resource in enumerate(self.resources):
-                allocated[place] += span * sum(each[place] for each in held.values())
-                all_asked = sum(each[place] for each in asked.values())
-                wanted[place] += span * min(all_asked, self.capacity.get(resource, all_asked))
-        self.allocated = allocated
+        """Of all, and by queue and user, of whom there are fewer than 200 here."""
+        users = [row.get("user") or "(none)" for row in self.rows]
+        self.allocated = self.used(["all"] * len(self.jobs))["all"]
+        self.used([f"queue={queue}" for queue in self.queue])
+        self.used([f"user={user}" for user in users])
         for place, resource in enumerate(self.resources):
-            parts = self.parts(place)
-            assert sum(parts.values()) == allocated[place]
             whole = self.capacity.get(resource, 0) * (self.end - self.start)
-            for name, part in {"allocated": allocated[place], **parts}.items():
-                self.say(f"utilization.{name}", part / whole if whole else None, resource=resource)
-                self.say(f"utilization.{name}.hours", self.hours(part, resource), resource=resource)
             known = whole if resource in self.capacity else None
             self.say("utilization.capacity.hours", self.hours(known, resource), resource=resource)
-            demand = wanted[place] if resource in self.capacity else 0
-            self.say(
-                "utilization.of_demand", allocated[place] / demand if demand else None, resource=resource
-            )
-            useful = self.parts(place)["useful"]
-            needed = sum(
-                job.pods * self.asks[job.number][place] * self.duration[job.number]
-                for job in self.jobs
-                if job.submit is not None and job.counts
-            )
-            for name, most in (("allocated", allocated[place]), ("capacity", whole), ("demand", needed)):
-                self.say(f"goodput.of_{name}", useful / most if most else None, resource=resource)
             waited = sum(
                 span * sum(asked[queue][place] - held[queue][place] for queue in asked)
                 for span, held, asked in self.levels()
             )
-            length = (self.end - self.start) * (1000 if resource == "cpu" else 1)
+            length = (self.end - self.start) * SIZES.get(resource, 1)
             self.say("backlog", waited / length if length else None, resource=resource)
+
+    def used(self, whose: Sequence[str]) -> dict[str, list[int]]:
+        """What was used of the cluster by jobs, by scopes with one that counts; what they held."""
+        scopes = sorted({whose[job.number] for job in self.jobs if job.submit is not None and job.counts})
+        allocated, wanted = ({scope: [0] * len(self.resources) for scope in scopes} for _ in range(2))
+        for span, held, asked in self.levels(whose):
+            for scope in scopes:
+                for place, resource in enumerate(self.resources):
+                    asks = asked[scope][place]
+                    allocated[scope][place] += span * held[scope][place]
+                    wanted[scope][place] += span * min(asks, self.capacity.get(resource, asks))
+        for scope in scopes:
+            for place, resource in enumerate(self.resources):
+                parts = self.parts(place, lambda job, scope=scope: whose[job] == scope)
+                took = allocated[scope][place]
+                assert sum(parts.values()) == took
+                whole = self.capacity.get(resource, 0) * (self.end - self.start)
+                for name, part in {"allocated": took, **parts}.items():
+                    self.say(f"utilization.{name}", part / whole if whole else None, scope, resource)
+                    self.say(f"utilization.{name}.hours", self.hours(part, resource), scope, resource)
+                demand = wanted[scope][place] if resource in self.capacity else 0
+                self.say("utilization.of_demand", took / demand if demand else None, scope, resource)
+                needed = sum(
+                    job.pods * self.asks[job.number][place] * self.duration[job.number]
+                    for job in self.jobs
+                    if job.submit is not None and job.counts and whose[job.number] == scope
+                )
+                for name, most in (("allocated", took), ("capacity", whole), ("demand", needed)):
+                    value = parts["useful"] / most if most else None
+                    self.say(f"goodput.of_{name}", value, scope, resource)
+        return allocated
 
     def waiting(self) -> None:
         self.slowdown: dict[int, float] = {}
@@ -545,7 +565,7 @@ class Slow:
             self.say(f"fairness.{name}", total / whole if whole else None)
 
     def hours(self, amount: Fraction | int | None, resource: str) -> float | None:
-        return None if amount is None else amount / (HOUR * (1000 if resource == "cpu" else 1))
+        return None if amount is None else amount / (HOUR * SIZES.get(resource, 1))
 
     def disruption(self) -> None:
         found = self.preemptions
@@ -618,6 +638,8 @@ class Slow:
         pods: dict[int, int] = defaultdict(int)
         over: dict[tuple[str, int], int] = defaultdict(int)
         unbound: dict[tuple[str, int], int] = defaultdict(int)
+        borrowed: dict[tuple[str, int], int] = defaultdict(int)
+        lent: dict[tuple[str, int], Fraction] = defaultdict(Fraction)
         for span, bound, _ in self.levels():
             for queue, amounts in bound.items():
                 for place, amount in enumerate(amounts):
@@ -636,6 +658,18 @@ class Slow:
                 cohort = known[queue]["cohort"]
                 kin = [each for each in known if known[each]["cohort"] == cohort] if cohort else [queue]
                 for place, resource in enumerate(self.resources):
+                    nominal = {
+                        each: known[each]["nominal"][resource]
+                        for each in kin
+                        if resource in known[each]["nominal"]
+                    }
+                    if queue in nominal:
+                        span = following - row["time"]
+                        more = sum(max(0, held[each][place] - nominal[each]) for each in nominal)
+                        spare = {each: max(0, nominal[each] - held[each][place]) for each in nominal}
+                        borrowed[queue, place] += max(0, held[queue][place] - nominal[queue]) * span
+                        if any(spare.values()):
+                            lent[queue, place] += span * Fraction(more * spare[queue], sum(spare.values()))
                     own = [known[each]["nominal"].get(resource, 0) for each in kin]
                     beyond = sum(held[each][place] for each in kin) - sum(own)
                     mine = held[queue][place] - known[queue]["nominal"].get(resource, 0)
@@ -663,6 +697,12 @@ class Slow:
             for queue in {*self.holder, *known}:
                 value = of_queues.get(queue)
                 self.say("quota.over", self.hours(value, resource), self.of(queue), resource)
+            for metric, sums in (("quota.borrowed", borrowed), ("quota.lent", lent)):
+                each = {queue: sums[queue, place] for queue, over in of_queues.items() if over is not None}
+                total = sum(each.values()) if each else None
+                self.say(metric, self.hours(total, resource), resource=resource)
+                for queue in {*self.holder, *known}:
+                    self.say(metric, self.hours(each.get(queue), resource), self.of(queue), resource)
             there = {
                 queue: unbound[queue, place]
                 for queue in known

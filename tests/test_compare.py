@@ -17,7 +17,7 @@ from policies import Greedy
 
 import harness
 from harness.comparison.changes import Evidence, Ground, Verdict, change_of
-from harness.comparison.figures import changed, shown
+from harness.comparison.figures import changed, digits_of, shown, within
 from harness.errors import RunError
 from harness.statistics.significance import Interval
 from harness.text import aligned, columns, counted, printable, shortened
@@ -26,25 +26,34 @@ WriteTrace = Callable[..., Path]
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "resource", "text"),
+    ("value", "unit", "text"),
     [
-        (None, "s", "", "-"),
-        (math.nan, "s", "", "-"),
-        (math.inf, "ratio", "", "-"),
-        (0.585, "ratio", "cpu", "58.5 %"),
-        (12.0, "ratio", "", "1200.0 %"),
-        (3661.0, "s", "", "1h01m"),
-        (82247.0, "count", "", "82,247"),
-        (66.22131, "factor", "", "66.22"),
-        (12345.678, "factor", "", "12,346"),
-        (3.5, "core-hours", "cpu", "3.50 core·h"),
-        (7.0, "resource-hours", "nvidia.com/gpu", "7 h"),
-        (3 * 2**30, "resource-hours", "memory", "3 GiB·h"),
+        (None, "s", "-"),
+        (math.nan, "s", "-"),
+        (math.inf, "share", "-"),
+        (0.585, "share", "58.5 %"),
+        (12.0, "ratio", "1200.0 %"),
+        (3661.0, "s", "1h01m"),
+        (82247.0, "count", "82,247"),
+        (66.22131, "factor", "66.22"),
+        (12345.678, "factor", "12,346"),
+        (0.01234567, "per 1000 h", "0.0123"),
+        (3.5, "core·h", "3.50 core·h"),
+        (7.0, "device·h", "7 device·h"),
+        (3.0, "GiB", "3 GiB"),
     ],
 )
-def test_values_read_at_a_glance(value: float | None, unit: str, resource: str, text: str) -> None:
+def test_values_read_at_a_glance(value: float | None, unit: str, text: str) -> None:
     """Per cent, durations, counts and resource-time each in their own way; what cannot be said is a dash."""
-    assert shown(value, unit, resource) == text
+    assert shown(value, unit) == text
+
+
+def test_values_side_by_side_have_one_number_of_digits() -> None:
+    """As many as the largest of them needs: none of whole numbers, or of five digits."""
+    assert digits_of(3.0, 4.25, None) == 2
+    assert digits_of(3.0, 12_345.678) == 0
+    assert digits_of(2.0, 3.0) == 0
+    assert shown(3.0, "core·h", digits_of(3.0, 4.25)) == "3.00 core·h"
 
 
 def test_what_one_replay_cannot_carry_is_not_judged() -> None:
@@ -84,14 +93,18 @@ def test_an_interval_without_0_that_is_not_called_a_change_says_why() -> None:
 
 
 def test_what_can_be_0_is_told_in_its_unit() -> None:
-    """There are no per cents of nothing; a ratio differs by points."""
+    """There are no per cents of nothing; a share differs by points, else its change is called relative."""
     absolute = twins(60, 180, ratio=False)
     assert told_of(0, 120, absolute, 0.01) == (Verdict.WORSE, "+2m00s [+1m00s, +3m00s] ▼")
     assert told_of(60, 180, absolute, 0.01) == (Verdict.WORSE, "+2m00s [+1m00s, +3m00s] ▼")
     change = change_of(0, 0.013, "lower", twins(0.01, 0.016, ratio=False), 0.01)
-    assert changed(change, "ratio") == "+1.3 points [+1.0, +1.6] ▼"
+    assert changed(change, "share") == "+1.3 points [+1.0, +1.6] ▼"
     change = change_of(0, 137_049, "lower", twins(120_000, 150_000, ratio=False), 0.01)
-    assert changed(change, "resource-hours") == "+137,049 h [+120,000, +150,000] ▼"
+    assert changed(change, "device·h") == "+137,049 device·h [+120,000, +150,000] ▼"
+    change = change_of(0.5, 0.6, "lower", twins(1.1, 1.3), 0.01)
+    assert changed(change, "share") == "+20.0 % relative [+10.0, +30.0] ▼"
+    assert within(change, "share") == "+10.0 to +30.0 % relative"
+    assert within(change, "s") == "+10.0 to +30.0 %"
 
 
 def test_what_is_the_same_in_every_twin_has_a_sign_of_its_own() -> None:

@@ -24,7 +24,7 @@ from harness import Decision, Refuse
 from harness.difference import Difference
 from harness.errors import DecisionError, OptionError, PolicyError, RunError, TraceError
 from harness.metrics.measurement import Window
-from harness.metrics.utilization import resource_time
+from harness.metrics.resource_time import resource_time
 from harness.plugins import load
 from harness.recording import schemas
 from harness.recording.parquet import TIMES

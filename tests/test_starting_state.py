@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import harness
-from harness.metrics.utilization import resource_time
+from harness.metrics.resource_time import resource_time
 from harness.units import SECOND
 
 CLUSTER = """

@@ -14,7 +14,7 @@ from harness import api
 from harness.cluster.kueue_configuration import KueueConfiguration
 from harness.cluster.wait_for_pods_ready import WaitForPodsReady
 from harness.errors import OptionError
-from harness.metrics.utilization import resource_time
+from harness.metrics.resource_time import resource_time
 from harness.plugins import load
 from harness.testing.checks import check_run
 from harness.testing.worlds import random_world

@@ -14,7 +14,7 @@ from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import PRACTICAL
-from harness.comparison.figures import between, change_between, changed, name_of, shown
+from harness.comparison.figures import PARTS, between, change_between, changed, name_of, shown
 from harness.errors import InputError, OptionError, RunError
 from harness.metrics.scopes import ALL, KINDS
 from harness.options import did_you_mean, nearest, there_is
@@ -35,7 +35,7 @@ _CONDITION = re.compile(
 _ALLOWED = (
     "write METRIC{SCOPE} > BOUND, with >, >=, < or <=: 'wait.first_start.p95{queue=prod} > +5%' or "
     "'disruption.lost{resource=cpu} > 100'; a bound with a sign is a change against the baseline (+5%, -10%, "
-    "+10m, -3), one without is a value (4h, 100; of ratios 80%)"
+    "+10m, -3), one without is a value (4h, 100; of shares 80%)"
 )
 _RESOURCE = "resource"
 _KEYS = (*KINDS, _RESOURCE)
@@ -220,32 +220,32 @@ class Condition:
 
     def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
         """What a run's value is, and how it came there; `ends` are those of the interval that was judged."""
-        unit, resource = row.measured.unit, row.measured.resource
+        unit = row.measured.unit
 
         def value_in(at: int) -> str:
-            told, partly = shown(row.values[at], unit, resource), comparison.lack(row.measured, at).partly
+            told, partly = shown(row.values[at], unit), comparison.lack(row.measured, at).partly
             return f"{told} in {comparison.names[at]}{partly and f' ({partly})'}"
 
         sentence = f"{name_of(row.measured)} is {value_in(place)}"
         if ends is not None and not self.sign and ends[0] < ends[1]:
-            sentence += f" {between(*ends, unit, resource)}"
+            sentence += f" {between(*ends, unit)}"
         if not place:
             return sentence
         change = row.changes[place - 1]
         was = value_in(0)
         if ends is not None:
             relative = self.bound.endswith("%")
-            how = change_between(*ends, unit, resource, relative=relative) if self.sign else ""
+            how = change_between(*ends, unit, relative=relative) if self.sign else ""
             return f"{sentence}, {was}{f' (change {how})' if how else ''}"
-        how = changed(change, unit, resource)
+        how = changed(change, unit)
         if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
             sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it
-            how = f"{sign}{plain_number(100 * change.relative, 3)} %"
+            how = f"{sign}{plain_number(100 * change.relative, 3)} %{' relative' if unit in PARTS else ''}"
         return f"{sentence}, {was}{f' ({how})' if how else ''}"
 
     def _limit(self, unit: str) -> float:
         """The bound as a number: a part for per cents, seconds for durations."""
-        if _PER_CENT.fullmatch(self.bound) and (self.sign or unit == "ratio"):
+        if _PER_CENT.fullmatch(self.bound) and (self.sign or unit in PARTS):
             return float(self.bound[:-1]) / 100
         if _NUMBER.fullmatch(self.bound):
             return float(self.bound)
@@ -255,7 +255,7 @@ class Condition:
             except InputError:
                 pass
         what = "a duration such as 10m or a number of seconds" if unit == "s" else "a number"
-        if unit == "ratio":
+        if unit in PARTS:
             what += " or per cents such as 80%"
         raise OptionError(
             f"condition {self.text!r}: {self.bound!r} is not {what}, as {self.metric} has it", hint=_ALLOWED

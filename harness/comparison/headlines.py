@@ -5,23 +5,30 @@ What is allocated is none of them: work that is thrown away and done again alloc
 
 from __future__ import annotations
 
-HEADLINES = (
-    "goodput.of_allocated",
-    "goodput.of_demand",
-    "wait.first_start.p50",
-    "wait.first_start.p95",
-    "delay.mean",
-    "slowdown.bounded.mean",
-    "fairness.share_deviation",
-    "disruption.lost",
-    "disruption.preemptions_per_1000_jobs",
-    "starvation",
-)
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "served": ("goodput.of_allocated", "goodput.of_demand"),
+    "waited": (
+        "wait.first_start.p50",
+        "wait.first_start.p95",
+        "delay.mean",
+        "slowdown.bounded.mean",
+        "starvation",
+    ),
+    "shared": ("fairness.share_deviation",),
+    "disrupted": ("disruption.lost", "disruption.preemptions_per_1000_jobs"),
+}
+"""What a policy can do well or badly -> the headline metrics that tell it."""
+
+HEADLINES = tuple(chain.from_iterable(GROUPS.values()))
 """The family of metrics that verdicts are about, whatever a table shows."""
 
 SHOWN = (
     "utilization.capacity.hours",
     "utilization.useful.hours",
+    "utilization.useful",
     "goodput.of_allocated",
     "goodput.of_capacity",
     "goodput.of_demand",
@@ -35,6 +42,12 @@ SHOWN = (
     "jobs.rejected",
     "jobs.at_start",
     "fairness.share_deviation",
+    "fairness.share_deviation_daily",
+    "fairness.jain_share",
+    "fairness.jain_share_daily",
+    "fairness.gini_share_daily",
+    "fairness.jain_users",
+    "fairness.gini_users",
     "fairness.sharing_violations",
     "disruption.preemptions",
     "disruption.preemptions_per_1000_jobs",
@@ -47,8 +60,7 @@ What is measured on request is shown of runs that have it.
 """
 
 BRIEF = (
-    "utilization.capacity.hours",
-    "goodput.of_capacity",
+    "goodput.of_demand",
     "wait.first_start.p95",
     "delay.mean",
     "fairness.share_deviation",
@@ -56,7 +68,10 @@ BRIEF = (
     "disruption.preemptions",
     "disruption.lost",
 )
-"""Those of them that terminals show first, of the resource that the baseline uses most of."""
+"""Those of them that terminals show first, of the resource that the baseline uses most of.
+
+Near-synonyms are none of them: hours beside shares, and several indices of how the cluster was shared.
+"""
 
 ALARMS = ("wait.never_started", "jobs.unfinished", "jobs.rejected")
 """What is among them where it is not 0 in every run."""

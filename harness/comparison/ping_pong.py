@@ -21,7 +21,7 @@ def about_loops(run: Run) -> str | None:
     if not often.get("all"):
         return None
     held = [
-        f"{shown(row['value'], row['unit'], row['resource'])} of {row['resource']}"
+        f"{shown(row['value'], row['unit'])} of {row['resource']}"
         for row in rows.iter_rows(named=True)
         if row["resource"] and row["value"]
     ]

@@ -6,12 +6,13 @@ each is one draw of a chaotic system, and carries nothing of what differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.comparison.changes import Ground, Row, Verdict
+from harness.comparison.changes import Change, Ground, Row, Verdict
 from harness.comparison.coarse import SMALLER, why_coarse
-from harness.comparison.figures import shown
+from harness.comparison.figures import shown, within
+from harness.comparison.headlines import GROUPS
 from harness.comparison.pairs import why_not_shaken
 from harness.comparison.samples import LOST
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 WAITS = ("wait.first_start.p95", "delay.mean")
 """What waiting is judged by: the first of them that every run, or each of its twins, has a value of."""
+SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
 
 _TELLING = 10
@@ -31,6 +33,7 @@ class _Aim(NamedTuple):
     """What runs are judged by: a metric of all jobs.
 
     Attributes:
+        group: of `GROUPS`, what it tells of.
         metric: its name.
         name: what it is about, in a word or two.
         told: how a value is told.
@@ -38,6 +41,7 @@ class _Aim(NamedTuple):
         counts: whether it is of interest only where it is not 0.
     """
 
+    group: str
     metric: str
     name: str
     told: str
@@ -46,12 +50,13 @@ class _Aim(NamedTuple):
 
 
 _AIMS = (
-    _Aim(WAITS[0], "waits", "95 of 100 jobs starting within {}"),
-    _Aim(WAITS[1], "delays", "a mean delay of {}"),
-    _Aim(LOST, "lost work", "{} of {resource} lost to preemption", of_resource=True),
-    _Aim(SHARES, "shares", "shares {} away from ideal"),
-    _Aim("jobs.unfinished", "unfinished jobs", "{} jobs unfinished", counts=True),
-    _Aim("jobs.rejected", "rejected jobs", "{} jobs rejected", counts=True),
+    _Aim("served", SERVED, "work done", "{} of the {resource} asked for served", of_resource=True),
+    _Aim("served", "jobs.unfinished", "unfinished jobs", "{} jobs unfinished", counts=True),
+    _Aim("served", "jobs.rejected", "rejected jobs", "{} jobs rejected", counts=True),
+    _Aim("waited", WAITS[0], "waits", "95 of 100 jobs starting within {}"),
+    _Aim("waited", WAITS[1], "delays", "a mean delay of {}"),
+    _Aim("shared", SHARES, "shares", "shares {} away from ideal"),
+    _Aim("disrupted", LOST, "lost work", "{} of {resource} lost to preemption", of_resource=True),
 )
 
 
@@ -78,24 +83,31 @@ class _Judged(NamedTuple):
     def told(self, place: int) -> str:
         """The value of a run, beside the baseline's."""
         measured = self.row.measured
-        value, base = (shown(self.row.values[at], measured.unit, measured.resource) for at in (place, 0))
+        value, base = (shown(self.row.values[at], measured.unit) for at in (place, 0))
         return f"{self.aim.told.format(value, resource=measured.resource)} instead of {base}"
 
 
 class _Sides(NamedTuple):
-    """What a run is better, worse and neither in than the baseline."""
+    """What a run is better, worse and neither in than the baseline, and that by groups of headlines."""
 
     name: str
     better: Sequence[str]
     worse: Sequence[str]
     neither: Sequence[str]
+    groups: Mapping[str, str]
 
     @property
     def told(self) -> str:
         """All of it in a line."""
         words = ("better", "worse", "no difference can be told in")
-        parts = zip(words, self[1:], strict=True)
-        return f"{self.name}: {'; '.join(f'{word}: {_listed(each)}' for word, each in parts if each)}"
+        parts = zip(words, self[1:4], strict=True)
+        sides = "; ".join(f"{word}: {_listed(each)}" for word, each in parts if each)
+        return f"{self.name}: {sides}; by group: {self.price}"
+
+    @property
+    def price(self) -> str:
+        """What it has cost, and brought, in every group of headlines."""
+        return "; ".join(f"{group}: {what}" for group, what in self.groups.items())
 
 
 def recommendation(comparison: Comparison) -> Recommendation | None:
@@ -163,15 +175,28 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
     """What a run is better and worse in; of one replay only what is equal comes here."""
     better, worse, neither = [], [], []
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
     for each in aims:
-        verdict = each.row.changes[place - 1].verdict if each.row.changes else Verdict.SAME
+        change = each.row.changes[place - 1] if each.row.changes else None
+        verdict = Verdict.SAME if change is None else change.verdict
+        groups[each.aim.group].append(_judgement(change, each))
         if verdict is Verdict.BETTER:
             better.append(each.told(place))
         elif verdict is Verdict.WORSE:
             worse.append(each.told(place))
         else:
             neither.append(each.aim.name)
-    return _Sides(comparison.names[place], better, worse, neither)
+    told = {group: ", ".join(dict.fromkeys(each)) or "not measured" for group, each in groups.items()}
+    return _Sides(comparison.names[place], better, worse, neither, told)
+
+
+def _judgement(change: Change | None, judged: _Judged) -> str:
+    """What a change is, with how large it may be."""
+    if change is None or change.verdict is Verdict.SAME:
+        return "equal"
+    how = within(change, judged.row.measured.unit)
+    word = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}.get(change.verdict, "not shown")
+    return f"{word}, {how}" if how else word
 
 
 def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
@@ -200,7 +225,9 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
     else:
         text = f"no difference can be told: {base} does as well as any other"
     sentence = f"{_conditions(comparison)}{text}."
-    return Recommendation(sentence[0].upper() + sentence[1:], [each.told for each in sides], carried=True)
+    prices = [f" The price of {_quoted(each.name)}: {each.price}." for each in clear or traded]
+    whole = "".join((sentence[0].upper(), sentence[1:], *prices))
+    return Recommendation(whole, [each.told for each in sides], carried=True)
 
 
 def _conditions(comparison: Comparison) -> str:

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import Row
-from harness.comparison.figures import changed, key_of, name_of, shown
+from harness.comparison.figures import changed, digits_of, key_of, name_of, shown
 from harness.comparison.headlines import ALARMS, BRIEF, SHOWN
 from harness.comparison.missing import about_missing, about_unshaken
 from harness.comparison.ping_pong import about_loops
@@ -19,6 +19,7 @@ from harness.comparison.samples import LOST
 from harness.markdown import plain
 from harness.metrics.finish_time import FINISH_TIMES
 from harness.metrics.scopes import ALL
+from harness.metrics.unseen import does_not_see
 from harness.metrics.utilization import HOURS
 from harness.text import aligned, columns, counted, printable, told_apart
 from harness.units import format_amount, format_duration
@@ -123,7 +124,15 @@ def text(
         head = [*([printable(answer.sentence), ""] if answer else []), *head]
         left = len(_selected(comparison, metrics, scope)) - len(shown)
         notes = [*notes, *([f"--all shows {left:,} more lines"] if left else [])]
+    elif not metrics:
+        notes = [*notes, *_unseen(shown)]
     return "\n".join([*_wrapped(head, width), "\n\n".join(parts), *_wrapped(notes, width)])
+
+
+def _unseen(shown: Sequence[Line]) -> Iterator[str]:
+    """What the metrics of some lines do not see, each once."""
+    found = (does_not_see(line.measured.metric) for line in shown)
+    yield from filter(None, dict.fromkeys(found))
 
 
 def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
@@ -201,6 +210,7 @@ def markdown(
     absent = comparison.absent(*metrics, scope=scope)
     notes = [f"- {plain(remark)}" for remark in (*absent, *remarks(comparison, shown))]
     if not brief:
+        notes += [f"- {plain(clause)}" for clause in (() if metrics else _unseen(shown))]
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
     first = [plain(answer.sentence), ""] if answer else []
@@ -344,7 +354,7 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
         each = line.measured
         value = own.get(key_of(each), line.row.values[place])
         if value != line.row.values[place]:
-            told.append(f"{name_of(each)} {shown(value, each.unit, each.resource)}")
+            told.append(f"{name_of(each)} {shown(value, each.unit)}")
     if told:
         name, window = comparison.names[place], comparison.runs[place].window
         span = format_duration(window.end - window.start)
@@ -431,8 +441,8 @@ def _joined(cell: tuple[str, str], width: int) -> str:
 
 def _cells(row: Row) -> Iterator[tuple[str, str]]:
     base, *others = row.values
-    unit, resource = row.measured.unit, row.measured.resource
-    yield shown(base, unit, resource, at_least=row.is_least(0)), ""
+    unit, digits = row.measured.unit, digits_of(*row.values)
+    yield shown(base, unit, digits, at_least=row.is_least(0)), ""
     for place, (value, change) in enumerate(zip(others, row.changes, strict=True), start=1):
-        value_text = shown(value, unit, resource, at_least=row.is_least(place))
-        yield value_text, changed(change, unit, resource)
+        text = shown(value, unit, digits, at_least=row.is_least(place))
+        yield text, changed(change, unit, digits)

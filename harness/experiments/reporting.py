@@ -64,7 +64,7 @@ def report(judged: Judged, *, command: str | None = None) -> Report:
     """
     found = outcomes(judged)
     scaled = [
-        _Scaled(each, scale_of(each.unit, each.resource, [one.values[at].value for one in found]))
+        _Scaled(each, scale_of(each.unit, [one.values[at].value for one in found]))
         for at, each in enumerate(judged.objectives)
     ]
     chapters = [
@@ -278,7 +278,7 @@ def _heat_map(
         for row in rows:
             if (column, row) in of_cells:
                 value = of_cells[column, row]
-                text = shown(value, one.measured.unit, one.measured.resource)
+                text = shown(value, one.measured.unit)
                 squares.append((column, row, value, text, f"{across}={column}, {down}={row}: {text}"))
 
     def draw(width: int) -> ChartType:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from harness.comparison.changes import Evidence, Ground, Row, Verdict, change_of, gates
 from harness.comparison.family import Family, equal_ones
-from harness.comparison.figures import Key, changed, key_of, name_of, shown
+from harness.comparison.figures import Key, changed, digits_of, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.comparison.paired import Paired
 from harness.errors import OptionError, RunError
@@ -63,9 +63,10 @@ def setting_text(setting: Setting) -> str:
 
 def figure(found: Estimate, measured: Measurement) -> str:
     """A value with its interval, if it has one, and over how many seeds it is, if not over all."""
-    parts = [shown(found.value, measured.unit, measured.resource)]
+    digits = digits_of(found.value, found.low, found.high)
+    parts = [shown(found.value, measured.unit, digits)]
     if found.low is not None and found.high is not None:
-        low, high = (shown(end, measured.unit, measured.resource) for end in (found.low, found.high))
+        low, high = (shown(end, measured.unit, digits) for end in (found.low, found.high))
         parts.append(f"[{low}, {high}]")
     return " ".join(filter(None, (*parts, found.partly)))
 
@@ -99,7 +100,7 @@ def _effects(judged: Judged, measured: Measurement) -> str:
         about = [f"{each.factor}={value_text(each.value)}", value_text(each.against)]
         ends = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
         told = " to ".join("-" if end is None else signed(end, measured) for end in ends)
-        base = shown(each.base, measured.unit, measured.resource)
+        base = shown(each.base, measured.unit)
         partly = f" {each.lack.partly}" if each.lack.partly else ""
         rows.append([*about, base, signed(each.difference.value, measured), f"{told}{partly}"])
     return aligned(rows, left=(0, 1))
@@ -107,7 +108,7 @@ def _effects(judged: Judged, measured: Measurement) -> str:
 
 def signed(value: float, measured: Measurement) -> str:
     """A difference of a metric."""
-    text = shown(value, measured.unit, measured.resource)
+    text = shown(value, measured.unit)
     return f"+{text}" if value > 0 else text
 
 
@@ -160,12 +161,10 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
     head = ["metric", *(f"item {setting.item}" for setting in chosen)]
     body = []
     for row in rows:
-        unit, resource = row.measured.unit, row.measured.resource
+        unit, digits = row.measured.unit, digits_of(*row.values)
         others = zip(row.values[1:], row.changes, strict=True)
-        cells = (
-            f"{shown(value, unit, resource)} {changed(change, unit, resource)}" for value, change in others
-        )
-        body.append([name_of(row.measured), shown(row.values[0], unit, resource), *map(str.rstrip, cells)])
+        cells = (f"{shown(value, unit, digits)} {changed(change, unit, digits)}" for value, change in others)
+        body.append([name_of(row.measured), shown(row.values[0], unit, digits), *map(str.rstrip, cells)])
     told = [f"item {setting.item}: {setting_text(setting)}" for setting in chosen]
     notes = [*_about_changes(rows, family, seeds=judged.seeds > 1), *about_values(judged, chosen, rows)]
     return "\n".join([*told, "", aligned([head, *body]), *notes])

@@ -79,7 +79,7 @@ def _text(found: Tuned) -> str:
                 continue
             values = today.values[at], winner.values[at]
             gains.append(gain(*values, measured.better))
-            told = [shown(value, measured.unit, measured.resource) for value in values]
+            told = [shown(value, measured.unit) for value in values]
             rows.append([name_of(measured), window, *told, f"{100 * gains[-1]:+.1f} %"])
         if len(gains) > 1 and gains[0] > 0:
             share = f"{100 * max(0.0, gains[1]) / gains[0]:.0f} %"

@@ -15,7 +15,7 @@ import numpy as np
 from harness.arrays import Floats, as_series
 from harness.metrics.inequality import gini, jain
 from harness.metrics.levels import Piece
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import SHARE, Measurement, Window
 from harness.metrics.shares import Shares
 from harness.units import DAY
 
@@ -89,9 +89,9 @@ class Daily:
                 uneven.append(coefficient * span)
                 compared += span
         whole = fsum(ideal)
-        for name, value, better in (
-            ("share_deviation", fsum(off) / whole if whole else None, "lower"),
-            ("jain_share", fsum(even) / compared if compared else None, "higher"),
-            ("gini_share", fsum(uneven) / compared if compared else None, "lower"),
+        for name, value, unit, better in (
+            ("share_deviation", fsum(off) / whole if whole else None, SHARE, "lower"),
+            ("jain_share", fsum(even) / compared if compared else None, "ratio", "higher"),
+            ("gini_share", fsum(uneven) / compared if compared else None, "ratio", "lower"),
         ):
-            yield Measurement(f"fairness.{name}_daily", value, "ratio", better)
+            yield Measurement(f"fairness.{name}_daily", value, unit, better)

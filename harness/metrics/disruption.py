@@ -14,11 +14,11 @@ from harness.metrics.accrued import statistics
 from harness.metrics.arrivals import rejected
 from harness.metrics.chains import cascades, held_in_loops, hits_back, loops
 from harness.metrics.levels import names_of_jobs
-from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.measurement import MEAN, SHARE, Measurement, Window, resource_hours
 from harness.metrics.pod_sizes import pod_sizes
 from harness.metrics.preemptions import preempted_pods, preemptions, restarts, with_held
+from harness.metrics.resource_time import resource_time
 from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
-from harness.metrics.utilization import resource_time
 from harness.metrics.waiting import job_times
 from harness.recording.schemas import LOST_BEFORE
 from harness.runs.run import Run
@@ -47,9 +47,11 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
     yield _count("repeat_victims", int((times >= 2).sum()))
     yield _count("max_preemptions_of_a_job", max(times, default=0))
     arrived = job_times(run, window, "job").height
-    yield _count("preemptions_per_1000_jobs", 1000 * each.height / arrived if arrived else None)
+    per_jobs = 1000 * each.height / arrived if arrived else None
+    yield _count("preemptions_per_1000_jobs", per_jobs, unit="per 1000 jobs")
     hours = _dominant_hours(run, window)
-    yield _count("preemptions_per_1000_hours", 1000 * each.height / hours if hours else None)
+    per_hours = 1000 * each.height / hours if hours else None
+    yield _count("preemptions_per_1000_hours", per_hours, unit="per 1000 h")
     yield from _spread(
         "victims_per_preemptor", each.drop_nulls("by").group_by("by").len()["len"], "mean", "p95", "max"
     )
@@ -71,7 +73,7 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
     for resource, became in parts.items():
         yield resource_hours("disruption.lost", became.lost, resource)
         share = became.lost / became.allocated if became.allocated else None
-        yield Measurement("disruption.lost_of_allocated", share, "ratio", "lower", resource=resource)
+        yield Measurement("disruption.lost_of_allocated", share, SHARE, "lower", resource=resource)
     stints = _thrown_away(run, window)
     for kind in (QUEUE, QUOTA):
         yield from _lost_by(kind, run, stints)
@@ -258,7 +260,7 @@ def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Itera
 
 def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurement]:
     for each in statistics:
-        yield _count(f"{name}.{each}", _statistic(values, each))
+        yield _count(f"{name}.{each}", _statistic(values, each), unit=MEAN if each == "mean" else "count")
 
 
 def _statistic(values: pl.Series, name: str) -> float | None:
@@ -273,5 +275,5 @@ def _statistic(values: pl.Series, name: str) -> float | None:
     return values.quantile(int(name[1:]) / 100, interpolation="linear")
 
 
-def _count(name: str, value: float | None, scope: str = "all") -> Measurement:
-    return Measurement(f"disruption.{name}", value, "count", "lower", scope)
+def _count(name: str, value: float | None, scope: str = "all", *, unit: str = "count") -> Measurement:
+    return Measurement(f"disruption.{name}", value, unit, "lower", scope)

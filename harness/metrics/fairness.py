@@ -17,7 +17,7 @@ from harness.metrics.exact import resource_times
 from harness.metrics.ideal import total
 from harness.metrics.inequality import jain
 from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
-from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.measurement import SHARE, Measurement, Window, resource_hours
 from harness.metrics.shares import Sharing, changes_at_once
 from harness.metrics.waiting import mean_slowdowns
 from harness.runs.run import Run
@@ -88,7 +88,7 @@ class _Shares:
         """What has been added up."""
         ideal = fsum(self._ideal)
         deviation = fsum(self._off) / ideal if ideal else None
-        yield Measurement("fairness.share_deviation", deviation, "ratio", "lower")
+        yield Measurement("fairness.share_deviation", deviation, SHARE, "lower")
         index = fsum(self._jain) / self._compared if self._compared else None
         yield Measurement("fairness.jain_share", index, "ratio", "higher")
         yield from self._daily.measurements()

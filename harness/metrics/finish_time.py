@@ -15,7 +15,7 @@ import polars as pl
 from harness.metrics.arrivals import counted
 from harness.metrics.exact import exact_sum
 from harness.metrics.levels import Holder, names_of_jobs
-from harness.metrics.measurement import Measurement
+from harness.metrics.measurement import SHARE, Measurement
 from harness.metrics.scopes import ALL, QUOTA
 from harness.metrics.waiting import job_times
 from harness.runs.run import Run
@@ -83,7 +83,7 @@ def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Ite
         if len(each.ratios)
     }
     worse = sum(mean > TOLERATED for mean in means.values()) / len(means) if means else None
-    yield Measurement(VIOLATIONS, worse, "ratio", "lower")
+    yield Measurement(VIOLATIONS, worse, SHARE, "lower")
     for holder in holders:
         mean = means.get(holder.name)
         yield Measurement(FINISH_TIME, mean, "factor", "lower", holder.scope, at_least=None)
@@ -97,7 +97,7 @@ def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Ite
 
 
 def _later(share: float | None, scope: str) -> Measurement:
-    return Measurement(LATER, share, "ratio", "lower", scope, at_least=None)
+    return Measurement(LATER, share, SHARE, "lower", scope, at_least=None)
 
 
 def _completions(run: Run) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from harness.arrays import NEVER, Bools, Groups, Ints, codes, joint, numbers
 from harness.engine.events import BIND, FINISH, GONE
 from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_time
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import SHARE, Measurement, Window
 from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.metrics.pod_sizes import PodSizes, pod_sizes
 from harness.recording.actions import action_codes
@@ -51,7 +51,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     for place, resource in enumerate(run.resources):
         whole = run.capacity.get(resource, 0) * span
         share = wasted[place] / whole if wasted is not None and whole else None
-        yield Measurement("fragmentation", share, "ratio", "lower", resource=resource)
+        yield Measurement("fragmentation", share, SHARE, "lower", resource=resource)
 
 
 def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:

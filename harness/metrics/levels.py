@@ -6,7 +6,7 @@ against; the jobs of a queue that has none are a holder by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -42,11 +42,13 @@ class Holder(NamedTuple):
         name: the quota's, or the queue's as the timeline calls it.
         weight: its fair-sharing weight.
         nominal: resource -> the quota that is its own; None of a queue without one.
+        limited: whether it is a ClusterQueue, whose cohort has limits, and no ElasticQuota.
     """
 
     name: str
     weight: float = 1.0
     nominal: Mapping[str, int] | None = None
+    limited: bool = False
 
     @property
     def scope(self) -> str:
@@ -142,6 +144,18 @@ def holder_of_jobs(run: Run) -> pl.Series:
 
 
 @once
+def queue_behind(run: Run) -> Mapping[str, str]:
+    """A queue of the timeline -> the scope of the queue that its jobs name."""
+    behind = holder_behind(run)
+    known = run.scan("jobs").collect_schema().names()
+    name = timeline_queue(known, behind)
+    found: dict[str, str] = {}
+    for batch in run.batches("jobs", [each for each in _NAMED if each in known]):
+        found.update(batch.select(name.alias("of"), pl.col("queue").cast(pl.String)).unique().iter_rows())
+    return {name: Scope(QUEUE, queue).text for name, queue in found.items()}
+
+
+@once
 def queue_names(run: Run) -> pl.Enum:
     """The queues that jobs name."""
     found = (batch["queue"].unique() for batch in run.batches("jobs", ("queue",)))
@@ -159,12 +173,27 @@ def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USE
         changes: how many a piece has, about.
         kinds: which levels, see `moves`.
     """
-    number = len(holders(run))
-    state: Mapping[str, Ints] = {name: np.zeros(number, np.int64) for name in level_names(run, kinds)}
+    users, names = len(holders(run)), level_names(run, kinds)
+    yield from cut(moves(run, window, kinds), users, names, window, changes=changes)
+
+
+def cut(
+    found: Iterable[Moves], owners: int, names: Sequence[str], window: Window, *, changes: int
+) -> Iterator[Piece]:
+    """The levels that moves come to, from the beginning of a window to its end.
+
+    Args:
+        found: the moves, in order of time.
+        owners: how many there are whose levels move.
+        names: of the levels.
+        window: what is measured; nothing moves before it.
+        changes: how many a piece has, about.
+    """
+    state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     start = window.start
     nothing = np.zeros(0, np.int64)
     waiting = Moves(nothing, nothing, dict.fromkeys(state, nothing))
-    for batch in moves(run, window, kinds):
+    for batch in found:
         waiting = waiting.then(batch)
         while len(waiting.time) > changes:
             # The instant of the last one may go on in what follows.
@@ -202,16 +231,26 @@ def _piece(
     return Piece(times, end, holder, at, until - begin, levels), latest
 
 
-def moves(run: Run, window: Window, kinds: Sequence[str] = USED) -> Iterator[Moves]:
-    """How far holders' levels move, in order of time.
+def moves(
+    run: Run, window: Window, kinds: Sequence[str] = USED, *, owner_of: Mapping[str, int] | None = None
+) -> Iterator[Moves]:
+    """How far levels move, in order of time.
 
-    One row a change of a queue of the trace; several of these may count against one quota. Kinds are
+    One row a change of a queue of the timeline; several of these may count against one quota. Kinds are
     `allocated`, `demand` (allocated and pending) and `held` (quota).
+
+    Args:
+        run: the run.
+        window: what is measured.
+        kinds: which levels.
+        owner_of: each queue of the timeline -> the number of whose levels move; by default its holder's.
     """
     columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
     behind, width = holder_behind(run), len(run.resources)
-    places = {holder.name: number for number, holder in enumerate(holders(run))}
-    holder_of = np.array([places[name] for name in behind.values()], np.int64)
+    if owner_of is None:
+        places = {holder.name: number for number, holder in enumerate(holders(run))}
+        owner_of = {name: places[holder] for name, holder in behind.items()}
+    holder_of = np.array([owner_of[name] for name in behind], np.int64)
     tenants = pl.Enum(list(behind))
     before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
     left: pl.DataFrame | None = None
@@ -262,4 +301,4 @@ def _holder(run: Run, name: str) -> Holder:
     quota = run.info["cluster"]["queues"].get(name)
     if quota is None:
         return Holder(name)
-    return Holder(name, float(Fraction(quota["weight"])), quota["nominal"])
+    return Holder(name, float(Fraction(quota["weight"])), quota["nominal"], "limits" in quota)

@@ -6,10 +6,17 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from harness.units import HOUR
+from harness.units import HOUR, unit_of
 
 if TYPE_CHECKING:
     from harness.runs.run import Run
+
+
+SHARE = "share"
+"""The unit of a part of a whole; tables have it in per cent, and differences in points."""
+
+MEAN = "mean"
+"""The unit of a mean of counts."""
 
 
 class Window(NamedTuple):
@@ -25,7 +32,7 @@ class Measurement(NamedTuple):
     Attributes:
         metric: its name, such as `wait.first_start.p95`; nothing is measured twice of one scope and resource.
         value: finite; None where it cannot be defined (a denominator of 0, no capacity).
-        unit: `ratio`, `s`, `count`, ...
+        unit: `share` of a whole, `s`, `count`, `mean` of counts, ...; of a resource that of `unit_of`.
         better: `higher`, `lower` or "" where neither is.
         scope: `all`, or one of a kind, such as `queue=<name>`; `harness.metrics.scopes` defines them.
         resource: the resource that it is about, or "".
@@ -43,12 +50,12 @@ class Measurement(NamedTuple):
 
 
 def resource_hours(
-    metric: str, amount: int | Fraction | None, resource: str, scope: str = "all", *, better: str = "lower"
+    metric: str, amount: float | Fraction | None, resource: str, scope: str = "all", *, better: str = "lower"
 ) -> Measurement:
-    """Resource-microseconds in hours: of cores for cpu, else of the resource's unit."""
-    unit, one = ("core-hours", 1000) if resource == "cpu" else ("resource-hours", 1)
-    hours = None if amount is None else float(amount / (HOUR * one))
-    return Measurement(metric, hours, unit, better, scope, resource)
+    """Resource-microseconds in hours: of cores for cpu, of GiB for memory, else of devices."""
+    unit = unit_of(resource)
+    hours = None if amount is None else float(amount / (HOUR * unit.size))
+    return Measurement(metric, hours, unit.hours, better, scope, resource)
 
 
 Compute: TypeAlias = "Callable[[Run, Window], Iterable[Measurement]]"

@@ -179,7 +179,7 @@ class _Pods:
         """
         admitted = self._left
         if len(self._sets) > 1 and pods < sum(self._left):
-            counts = _counts(detail)
+            counts = counts_of(detail)
             told = [
                 min(counts.get(each.name, left), left)
                 for each, left in zip(self._sets, self._left, strict=True)
@@ -189,7 +189,7 @@ class _Pods:
         return [end - begin for begin, end in pairwise(places)]
 
 
-def _counts(detail: str | None) -> dict[str, int]:
+def counts_of(detail: str | None) -> dict[str, int]:
     """Pod set -> how many of its pods run, as far as the detail of an admission says so."""
     found = parse_json(detail or "{}").get("counts")
     counts = found.items() if isinstance(found, dict) else ()

@@ -1,4 +1,4 @@
-"""Quota: what ClusterQueues held beyond what was theirs or to be borrowed, and what they held for no pod.
+"""Quota: what was held beyond what was one's own or to be borrowed, borrowed and lent, or held for no pod.
 
 Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
 """
@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.arrays import Groups, Ints, firsts
+from harness.arrays import Bools, Groups, Ints, firsts
 from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_times
+from harness.metrics.flavor_levels import flavor_pieces, level_of
 from harness.metrics.known import once
+from harness.metrics.lending import ANY, Cell, Lending, cells_of, pools
 from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, moves, pieces, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
 from harness.metrics.quota_tree import QuotaTree, quota_trees
@@ -22,6 +24,7 @@ from harness.runs.run import Run
 from harness.units import INT64_MAX
 
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
+_BORROWED, _LENT = "quota.borrowed", "quota.lent"
 _LATENCY = "evictionLatency"
 _CHANGES = 1 << 16  # changes of level that are looked at together
 _CELLS = 1 << 20  # instants times queues that are looked at together
@@ -32,18 +35,83 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
-    sums = [_Over(run, names, resource) for resource in run.resources] if _admits(run) else []
-    if any(of_resource.trees for of_resource in sums):
-        for piece in pieces(run, window, changes=_CHANGES, kinds=("held",)):
-            for of_resource in sums:
+    admits = _admits(run)
+    over = [_Over(run, names, resource) for resource in run.resources] if admits else []
+    elastic = np.array([each.nominal is not None and not each.limited for each in users], np.bool_)
+    lending = _lending(run, names, admits=admits)
+    whole = {cell: of_cell for cell, of_cell in lending.items() if cell.flavor == ANY}
+    if any(of_resource.trees for of_resource in over) or whole:
+        kinds = ("held", "allocated") if elastic.any() else ("held",)
+        for piece in pieces(run, window, changes=_CHANGES, kinds=kinds):
+            for of_resource in over:
                 of_resource.add(piece)
-    over = {of_resource.resource: of_resource.sums for of_resource in sums}
-    for resource in run.resources:
-        known = over.get(resource, {})
-        yield resource_hours(_OVER, sum(known.values()) if known else None, resource)
-        for each in every:
-            yield resource_hours(_OVER, known.get(each.name), resource, each.scope)
+            for cell, of_cell in whole.items():
+                of_cell.add(piece, _quota_held(piece, run.resources.index(cell.resource), elastic))
+    cells = [cell for cell in lending if cell not in whole]
+    if cells:
+        for piece in flavor_pieces(run, window, cells, changes=_CHANGES):
+            for cell in cells:
+                lending[cell].add(piece, piece.levels[level_of(cell)])
+    yield from _measurements(_OVER, run, every, {each.resource: each.sums for each in over}, "lower")
+    for metric, sums in _sums(lending).items():
+        yield from _measurements(metric, run, every, sums, "")
     yield from _held_unbound(run, window, every)
+
+
+def _measurements(
+    metric: str,
+    run: Run,
+    every: Sequence[Holder],
+    sums: Mapping[str, Mapping[str, float]],
+    better: str,
+) -> Iterator[Measurement]:
+    """Resource-time of all together and of each; null where nothing is known of it."""
+    for resource in run.resources:
+        known = sums.get(resource, {})
+        yield resource_hours(metric, sum(known.values()) if known else None, resource, better=better)
+        for each in every:
+            yield resource_hours(metric, known.get(each.name), resource, each.scope, better=better)
+
+
+def _lending(run: Run, names: Sequence[str], *, admits: bool) -> dict[Cell, Lending]:
+    """What adds up what is borrowed and lent of each resource and flavor that there is quota of.
+
+    Pods count against an ElasticQuota whoever binds them, and against a ClusterQueue if they are admitted.
+    """
+    if "cohorts" not in run.info["cluster"]:
+        return {}
+    of_cells = {
+        cell: [pool for pool in pools(run.info["cluster"], cell) if admits or pool.elastic]
+        for cell in cells_of(run)
+    }
+    return {cell: Lending(some, names) for cell, some in of_cells.items() if some}
+
+
+def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
+    """The quota that holders hold of a resource: of an ElasticQuota also what pods hold that nobody admitted.
+
+    Args:
+        piece: the levels.
+        resource: the number of the resource.
+        elastic: whether each holder is an ElasticQuota.
+    """
+    held = piece.levels[f"held{resource}"]
+    if not elastic.any():
+        return held
+    bound = np.where(elastic[piece.holder], piece.levels[f"allocated{resource}"], 0)
+    most: Ints = np.maximum(held, bound)
+    return most
+
+
+def _sums(lending: Mapping[Cell, Lending]) -> dict[str, dict[str, dict[str, float]]]:
+    """What was borrowed and lent: metric -> resource -> quota -> resource-time, summed over flavors."""
+    found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
+    for cell, of_cell in lending.items():
+        for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
+            of_resource = found[metric].setdefault(cell.resource, {})
+            for name, amount in sums.items():
+                of_resource[name] = of_resource.get(name, 0) + amount
+    return found
 
 
 def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:

@@ -18,7 +18,7 @@ from harness.metrics.accrued import NOTHING, Figure, statistics
 from harness.metrics.arrivals import request_columns
 from harness.metrics.known import meanwhile
 from harness.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import SHARE, Measurement, Window
 from harness.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.metrics.pod_sizes import pod_sizes
 from harness.metrics.scopes import ALL
@@ -88,7 +88,7 @@ def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
     known = span > 0 and _known(run)
     for each in sorted([*users, *unused_quotas(run)]):
         value = of_users.get(each.name, 0) / span if known and each.nominal else None
-        yield Measurement(_OWED, value, "ratio", "lower", each.scope)
+        yield Measurement(_OWED, value, SHARE, "lower", each.scope)
 
 
 def _known(run: Run) -> bool:

@@ -24,7 +24,7 @@ KINDS: Mapping[str, str] = {
     QUEUE: "the jobs that name a queue",
     QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that count against it",
     PRIORITY: "the jobs of a priority",
-    USER: "the jobs of a user; for metrics of plugins",
+    USER: "the jobs of a user, or `(none)`: those without one",
     REASON: "the preemptions for a reason",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import MEAN, SHARE, Measurement, Window
 from harness.runs.run import Run
 from harness.units import SECOND
 
@@ -37,14 +37,14 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     # The domains of a level are parts of those of any coarser one, so that a job is in most of its finest.
     coarser = [level for level in levels if level != _HOSTNAME]
     spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
-    yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), "count", "lower")
+    yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), MEAN, "lower")
     for level in levels:
         name = f"topology.cross_{level}"
-        yield Measurement(name, _mean((last[level] > 1).cast(pl.Float64)), "ratio", "lower")
+        yield Measurement(name, _mean((last[level] > 1).cast(pl.Float64)), SHARE, "lower")
         known = hours.drop_nulls(level)
         total, across = int(known["held"].sum()), int(known.filter(pl.col(level) > 1)["held"].sum())
         share = across / total if total else None
-        yield Measurement(f"{name}.pod_hours", share, "ratio", "lower")
+        yield Measurement(f"{name}.pod_hours", share, SHARE, "lower")
 
 
 def _any_answers(run: Run, window: Window) -> bool:

@@ -21,7 +21,7 @@ from harness.metrics.exact import exact_sum
 from harness.metrics.kept import kept_progress
 from harness.metrics.known import meanwhile
 from harness.metrics.levels import queue_names
-from harness.metrics.measurement import Measurement, Window
+from harness.metrics.measurement import SHARE, Measurement, Window
 from harness.metrics.progress import progress
 from harness.metrics.scopes import ALL, PRIORITY, QUEUE, Scope
 from harness.recording.schemas import RAN_BEFORE
@@ -264,12 +264,12 @@ def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
     """The part of some jobs that did not start, and the parts that started soon."""
     jobs = len(started)
     never = waited[~started]
-    yield Measurement(_NEVER, len(never) / jobs if jobs else None, "ratio", "lower", scope)
+    yield Measurement(_NEVER, len(never) / jobs if jobs else None, SHARE, "lower", scope)
     for name, limit in _WITHIN.items():
         soon = int(np.count_nonzero(started & (waited <= limit)))
         may_yet = bool((never < limit).any())
         share = soon / jobs if jobs else None
-        yield Measurement(f"wait.within_{name}", share, "ratio", "higher", scope, at_least=may_yet)
+        yield Measurement(f"wait.within_{name}", share, SHARE, "higher", scope, at_least=may_yet)
 
 
 def _figures(

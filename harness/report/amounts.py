@@ -5,32 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from harness.comparison.figures import PARTS
 from harness.units import DAY, HOUR, MINUTE, SECOND
-
-_UNITS = {
-    "cpu": ("cores", "core-hours", 1000),
-    "memory": ("GiB", "GiB-hours", 2**30),
-    "ephemeral-storage": ("GiB of disk", "GiB-hours of disk", 2**30),
-}
-
-
-class Unit(NamedTuple):
-    """What a resource is shown in.
-
-    Attributes:
-        name: such as `cores`.
-        hours: what it comes to over time, such as `core-hours`.
-        size: how many of the integers that are computed with it is.
-    """
-
-    name: str
-    hours: str
-    size: int
-
-
-def unit_of(resource: str) -> Unit:
-    """The unit of a resource."""
-    return Unit(*_UNITS.get(resource, (resource, f"{resource}-hours", 1)))
 
 
 def number(value: float) -> str:
@@ -63,7 +39,7 @@ class Scale(NamedTuple):
         return [value / self.size for value in values]
 
 
-def scale_of(unit: str, resource: str, values: Sequence[float]) -> Scale:
+def scale_of(unit: str, values: Sequence[float]) -> Scale:
     """How values in a metric's unit are shown: times in what fits the longest, parts in per cent."""
     if unit == "s":
         most = max(map(abs, values), default=0.0)
@@ -71,8 +47,6 @@ def scale_of(unit: str, resource: str, values: Sequence[float]) -> Scale:
             if most >= 2 * size // SECOND:
                 return Scale(name, size // SECOND)
         return Scale("seconds", 1)
-    if unit == "ratio":
+    if unit in PARTS:
         return Scale("", 1, ".1~%")
-    if unit == "resource-hours":
-        return Scale(unit_of(resource).hours, unit_of(resource).size)
     return Scale("" if unit == "count" else unit, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.comparison.changes import Change, Verdict
-from harness.comparison.figures import told
+from harness.comparison.figures import digits_of, told
 from harness.comparison.table import Line
 from harness.metrics.measurement import Measurement
 from harness.report.amounts import number
@@ -40,12 +40,13 @@ def compared_row(name: str, pairs: Sequence[tuple[str, Cell]]) -> list[str | Cel
 def cells(line: Line) -> list[tuple[str, Cell]]:
     """For each run the value, and how it differs from the baseline's."""
     values = [value for value, _ in line.cells]
-    changes = [_cell(change, line.measured) for change in line.row.changes]
+    digits = digits_of(*line.row.values)
+    changes = [_cell(change, line.measured, digits) for change in line.row.changes]
     return list(zip(values, [Cell(""), *changes], strict=True))
 
 
-def _cell(change: Change, measured: Measurement) -> Cell:
-    figure, sign = told(change, measured.unit, measured.resource)
+def _cell(change: Change, measured: Measurement, digits: int) -> Cell:
+    figure, sign = told(change, measured.unit, digits)
     return Cell(figure, _JUDGEMENTS.get(change.verdict, ""), sign)
 
 

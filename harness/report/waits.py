@@ -11,9 +11,9 @@ import polars as pl
 from harness.metrics.arrivals import request_columns
 from harness.metrics.levels import holder_of_jobs
 from harness.metrics.waiting import job_times
-from harness.report.amounts import unit_of
 from harness.report.material import Material
 from harness.runs.run import Run
+from harness.units import unit_of
 
 
 class Waited(NamedTuple):

@@ -2,7 +2,8 @@
 
 What runs of schema 2 do not say in numbers is read out of their texts. Where quotas had no scope of their
 own, `queue` was of what holds quota in fairness, quota and disruption, and `beneficiary` was too. More
-allocated was called better. Which values are the least that they can become was not said.
+allocated was called better. Which values are the least that they can become was not
+said, and units were others.
 """
 
 from __future__ import annotations
@@ -12,10 +13,22 @@ from typing import Any
 
 import polars as pl
 
+from harness.metrics.measurement import MEAN, SHARE
 from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, Scope
+from harness.units import unit_of
 
 _OF_JOBS = ("disruption.preemptions", "disruption.lost", "disruption.ping_pong")
 _NO_BETTER = ("utilization.allocated", "utilization.allocated.hours")
+_SHARES = r"^(utilization|goodput|fragmentation|fairness|disruption|wait|topology)\b"
+_MEANS = (
+    *("disruption.victims_per_preemptor.mean", "disruption.cascade_depth.mean"),
+    "topology.domains_per_job",
+)
+_PER_1000 = {
+    "disruption.preemptions_per_1000_jobs": "per 1000 jobs",
+    "disruption.preemptions_per_1000_hours": "per 1000 h",
+}
+_NAME, _HOURS = 0, 1
 _OF_QUOTAS = ("fairness.guarantee_deficit", "quota.over", *_OF_JOBS)
 
 
@@ -47,8 +60,33 @@ def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
     """
     better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
     if "at_least" not in metrics.columns:
-        metrics = metrics.with_columns(at_least=pl.lit(None, pl.Boolean))
+        metrics = _with_units(metrics).with_columns(at_least=pl.lit(None, pl.Boolean))
     return _with_scopes_of_quotas(metrics.with_columns(better=better), cluster)
+
+
+def _with_units(metrics: pl.DataFrame) -> pl.DataFrame:
+    """Metrics in the units of now: those of before schema 4 were bytes, and all that is no time a count."""
+    name, unit, resource = pl.col("metric"), pl.col("unit"), pl.col("resource")
+    resources = metrics["resource"].unique().to_list()
+    of_resources = {each: unit_of(each) for each in resources}
+    hours, amounts = (
+        resource.replace_strict(resources, [of_resources[each][at] for each in resources])
+        for at in (_HOURS, _NAME)
+    )
+    size = resource.replace_strict(resources, [of_resources[each].size for each in resources])
+    is_hours, is_amount = unit == "resource-hours", (name == "backlog") & (unit == "resources")
+    return metrics.with_columns(
+        value=pl.when(is_hours | is_amount).then(pl.col("value") / size).otherwise("value"),
+        unit=pl.when(is_hours | (unit == "core-hours"))
+        .then(hours)
+        .when(is_amount)
+        .then(amounts)
+        .when((unit == "ratio") & ~name.str.contains("jain|gini") & name.str.contains(_SHARES))
+        .then(pl.lit(SHARE))
+        .when(name.is_in(_MEANS))
+        .then(pl.lit(MEAN))
+        .otherwise(name.replace_strict(_PER_1000, default=unit)),
+    )
 
 
 def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:

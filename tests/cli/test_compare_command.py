@@ -208,7 +208,7 @@ def test_what_to_take_and_six_lines_come_first(harness: Callable, replayed: RunF
     assert first.startswith(("Which one to take cannot be said: ", "Where preempted jobs lose "))
     assert blank == ""
     assert rows(harness("compare", *runs).out) == [
-        *("goodput.of_capacity", "wait.first_start.p95", "delay.mean", "fairness.share_deviation"),
+        *("goodput.of_demand", "wait.first_start.p95", "delay.mean", "fairness.share_deviation"),
         *("disruption.preemptions", "disruption.lost"),
     ]
     assert last == f"--all shows {len(rows(harness('compare', *runs, '--all').out)) - 6} more lines"

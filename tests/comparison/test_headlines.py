@@ -14,6 +14,7 @@ from small_clusters import queues
 import harness
 from harness.comparison.changes import Ground, Verdict
 from harness.comparison.headlines import HEADLINES, SHOWN
+from harness.metrics.unseen import UNSEEN
 from harness.report.material import Material
 from harness.report.sections.metrics import cells
 
@@ -51,6 +52,9 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     comparison = harness.compare(pair())
     lines = comparison.table().split("\n")
     shown = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in SHOWN]
+    told = [name for name in shown if f"{name} does not see {UNSEEN[name]}" in lines]
+    assert set(told) == set(shown), "each row has a clause that says what its metric does not see"
+    shown = shown[: len(shown) - len(set(shown))]
     on_request = ("fairness.sharing_violations", "jobs.at_start", "disruption.lost_before")
     assert shown == [name for name in SHOWN if not name.endswith(".hours") and name not in on_request]
     assert set(HEADLINES) <= set(shown)

@@ -48,8 +48,8 @@ def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness
     found = told(replayed("few", 1), replayed("many", 4), shake=None)
     assert not found.carried
     assert found.sentence == (
-        "Which one to take cannot be said: with one replay of each, differences in waits may be luck; "
-        "the same with --shake 10 tells."
+        "Which one to take cannot be said: with one replay of each, differences in work done and waits may "
+        "be luck; the same with --shake 10 tells."
     )
 
 
@@ -59,11 +59,18 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     found = told(few, many)
     assert found.carried
     start = "Where preempted jobs lose all their progress and whatever the capacity itself costs, "
-    assert found.sentence.startswith(f"{start}take “many”: it has 95 of 100 jobs starting within ")
-    assert found.sentence.endswith(", and is worse than “few” in nothing judged here.")
+    assert found.sentence.startswith(f"{start}take “many”: it has ")
+    assert " of the cpu asked for served instead of " in found.sentence
+    assert ", 95 of 100 jobs starting within " in found.sentence or "and 95 of 100 jobs" in found.sentence
+    sentence, _, price = found.sentence.partition(" The price of “many”: ")
+    assert sentence.endswith(", and is worse than “few” in nothing judged here.")
+    groups = [each.partition(": ")[0] for each in price.split("; ")]
+    assert groups == ["served", "waited", "shared", "disrupted"], "every group of headlines has its price"
+    assert "waited: better, -" in price
+    assert "disrupted: equal" in price
     found = told(many, few)
     assert found.sentence == f"{start}keep “many”: nothing else is better in anything judged here."
-    assert found.points[0].startswith("few: worse: 95 of 100 jobs starting within ")
+    assert "95 of 100 jobs starting within " in found.points[0].removeprefix("few: worse: ").partition(";")[0]
 
 
 def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from fuzz.cases import Case
 from harness.metrics.measurement import Window
-from harness.metrics.utilization import resource_time
+from harness.metrics.resource_time import resource_time
 from harness.runs.run import Run
 
 CPU_SECONDS = 20

@@ -12,7 +12,7 @@ from small_clusters import local_queue, queues
 
 import harness
 from harness.errors import OptionError
-from harness.metrics.scopes import KINDS, USER, Scope, hint_at, parse_scope
+from harness.metrics.scopes import KINDS, Scope, hint_at, parse_scope
 
 DOORS = queues({"team": {"cpu": "2"}, "rest": {"cpu": "2"}}) + "".join(
     local_queue("default", name, quota)
@@ -75,9 +75,9 @@ def test_a_queue_without_a_quota_is_a_queue_in_fairness_too(measured: Callable[.
 
 
 def test_every_measured_scope_is_of_a_known_kind(replayed: Callable[..., harness.Run]) -> None:
-    """And every kind but that for plugins is measured by something, as the documentation says."""
+    """And every kind is measured by something, as the documentation says."""
     run = replayed("doors", ROWS, DOORS)
-    assert {parse_scope(scope).kind for scope in run.metrics["scope"].unique()} == set(KINDS) - {USER}
+    assert {parse_scope(scope).kind for scope in run.metrics["scope"].unique()} == set(KINDS)
     text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     for kind in KINDS:
         assert f"\n- `{Scope(kind, '' if kind == 'all' else '<name>').text}`: " in text

@@ -55,7 +55,7 @@ def test_numbers_beside_axes_leave_the_room_of_the_title(
     from harness.report.charts.frontier import frontier
     from harness.report.choices import Axis, Choice
 
-    shown_as, key = scale_of("ratio", "", values).shown_as, Key("k", "#000000")
+    shown_as, key = scale_of("share", values).shown_as, Key("k", "#000000")
     choices = [Choice(str(at), at, value, "", 0) for at, value in enumerate(values)]
     dots = [Dot(0, str(at), 0, value, None, None, "") for at, value in enumerate(values)]
 

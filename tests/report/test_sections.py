@@ -95,7 +95,7 @@ def test_a_part_of_any_run_is_shown_job_by_job(runs: list[harness.Run]) -> None:
             span = min(end, 250 * SECOND) - max(start, 200 * SECOND)
             held[jobs["job_id"][job]] = held.get(jobs["job_id"][job], 0) + max(0, span) * amount
     assert len(there) > 60
-    which = f"Shown are the 60 of {len(there)} jobs that held most core-hours in it."
+    which = f"Shown are the 60 of {len(there)} jobs that held most core·h in it."
     assert figure.note.startswith(f"{which} A tick is ")
     most = sorted((held[job] for job in there), reverse=True)[59]
     chart = drawing.specification(figure, 900)
@@ -221,7 +221,7 @@ def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     assert isinstance(scores, Scores)
     assert [change.verdict for _, _, change in scores.scores[2].values] == ["", "open"]
     assert isinstance(costs, Table)
-    lost = next(row for row in costs.rows if row[0] == "core-hours lost to preemption")
+    lost = next(row for row in costs.rows if row[0] == "core·h lost to preemption")
     hours = runs[1].metrics.filter(metric="disruption.lost", scope="all", resource="cpu")["value"][0]
     assert lost[2] == f"{hours:,.2f} core·h"
     over_twins = harness.compare(runs, shake="2,arrivals=5s", workers=1)
@@ -314,10 +314,10 @@ def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_p
         "hours that jobs waited for their start (so far)",
         "95 of 100 jobs started within",
         "times longer than its work, a job on average",
-        "core-hours lost to preemption",
-        "core-hours lost, as a part of what was allocated",
+        "core·h lost to preemption",
+        "core·h lost, as a part of what was allocated",
         "preemptions",
-        "core-hours of work of finished jobs",
+        "core·h of work of finished jobs",
     ]
     assert len(of_common.rows) == 4
     (text,) = (each.text for each in found if isinstance(each, Text) and "not started" in each.text)

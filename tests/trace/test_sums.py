@@ -13,7 +13,7 @@ from small_clusters import queues
 
 import harness
 from harness.errors import ClusterError, InputError, TraceError
-from harness.metrics.utilization import resource_time
+from harness.metrics.resource_time import resource_time
 from harness.plugins import load
 from harness.testing import Script, pool, replayed
 from harness.trace.sums import Sums

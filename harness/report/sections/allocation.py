@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.report.amounts import number, percent, unit_of
+from harness.report.amounts import number, percent
 from harness.report.blocks import Block, Figure, Text
 from harness.report.material import Lane, Material, total
+from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

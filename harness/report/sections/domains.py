@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from harness.report.amounts import number, percent, unit_of
+from harness.report.amounts import number, percent
 from harness.report.blocks import Block, Figure
 from harness.report.material import Material, distinct
 from harness.report.occupancy import Level, capacities, levels, levels_of, moves
 from harness.report.reduction import per_pixel
 from harness.text import printable
+from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

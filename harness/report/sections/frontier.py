@@ -10,10 +10,11 @@ from harness.comparison.figures import shown
 from harness.comparison.recommendation import SHARES, WAITS
 from harness.comparison.samples import LOST
 from harness.metrics.measurement import Measurement
-from harness.report.amounts import Scale, scale_of, unit_of
+from harness.report.amounts import Scale, scale_of
 from harness.report.blocks import Block, Figure, Text
 from harness.report.choices import Axis, Choice, unbeaten
 from harness.report.material import Material
+from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -28,7 +29,7 @@ class _Side(NamedTuple):
 
     @property
     def scale(self) -> Scale:
-        return scale_of(self.measured.unit, self.measured.resource, self.values)
+        return scale_of(self.measured.unit, self.values)
 
     @property
     def axis(self) -> Axis:
@@ -38,7 +39,7 @@ class _Side(NamedTuple):
 
     def told(self, place: int) -> str:
         """A value in words."""
-        return f"{self.about} {shown(self.values[place], self.measured.unit, self.measured.resource)}"
+        return f"{self.about} {shown(self.values[place], self.measured.unit)}"
 
 
 def blocks(material: Material) -> Iterator[Block]:

@@ -9,12 +9,11 @@ import polars as pl
 
 from harness.explanation.clock import Clock
 from harness.metrics.measurement import Window
-from harness.report.amounts import unit_of
 from harness.report.blocks import Block, Figure, Text
 from harness.report.material import Material, moved
 from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.units import format_duration
+from harness.units import format_duration, unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

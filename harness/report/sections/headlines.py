@@ -9,10 +9,10 @@ from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import is_of_jobs
 from harness.comparison.table import Line
 from harness.metrics.measurement import Measurement
-from harness.report.amounts import unit_of
 from harness.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
 from harness.report.compared import cells, compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.report.material import Material
+from harness.units import unit_of
 
 
 class _Headline(NamedTuple):

@@ -10,11 +10,12 @@ import polars as pl
 from harness.metrics.preemptions import preempted_pods, preemptions
 from harness.metrics.scopes import BENEFICIARY, QUEUE
 from harness.report import palette
-from harness.report.amounts import number, unit_of
+from harness.report.amounts import number
 from harness.report.blocks import Block, Figure, Key, Table, Text
 from harness.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.report.material import Material, distinct, others
 from harness.runs.run import Run
+from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -102,16 +103,10 @@ def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
         kind, _, queue = scope.partition("=")
         before = found.get(queue, _Loss())
         if kind == QUEUE:
-            found[queue] = before._replace(own=_hours(resource, value))
+            found[queue] = before._replace(own=value or 0.0)
         elif kind == BENEFICIARY:
-            found[queue] = before._replace(for_it=_hours(resource, value))
+            found[queue] = before._replace(for_it=value or 0.0)
     return found
-
-
-def _hours(resource: str, value: float | None) -> float:
-    """Resource-hours as measured, in the unit that is shown; cores are measured as such."""
-    size = 1 if resource == "cpu" else unit_of(resource).size
-    return (value or 0.0) / size
 
 
 def _sum(of_queues: Mapping[str, _Loss], group: Sequence[str]) -> _Loss:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.report.amounts import number, percent, unit_of
+from harness.report.amounts import number, percent
 from harness.report.blocks import Block, Figure
 from harness.report.material import Material
 from harness.report.waits import Waits, slowdowns, waits, waits_by_size
-from harness.units import HOUR, format_duration
+from harness.units import HOUR, format_duration, unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

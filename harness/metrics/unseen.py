@@ -1,0 +1,42 @@
+"""What metrics do not see: a clause for each of those that tables show, to be read beside its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+UNSEEN: Mapping[str, str] = {
+    "utilization.capacity.hours": "whether anybody asked for the capacity",
+    "utilization.useful.hours": "how much was asked for",
+    "utilization.useful": "how much was asked for",
+    "goodput.of_allocated": "a cluster that stands idle",
+    "goodput.of_capacity": "how much was asked for",
+    "goodput.of_demand": "how long jobs waited for it",
+    "wait.first_start.p50": "the half of the jobs that waits longer, and what comes after the first start",
+    "wait.first_start.p95": "the last twentieth of the jobs, and what comes after the first start",
+    "wait.never_started": "how long these jobs have waited",
+    "delay.mean": "whether many jobs are late by a little or a few by much",
+    "slowdown.bounded.mean": "long jobs: short ones rule it",
+    "starvation": "by how much these jobs are late",
+    "jobs.unfinished": "how much of their work is done",
+    "jobs.rejected": "why they were refused",
+    "jobs.at_start": "how much of their work was done",
+    "fairness.share_deviation": "whether who is behind has it back later",
+    "fairness.share_deviation_daily": "what evens out within a day",
+    "fairness.jain_share": "how far all are below their ideal shares",
+    "fairness.jain_share_daily": "how far all are below their ideal shares, and what evens out within a day",
+    "fairness.gini_share_daily": "who has more, and what evens out within a day",
+    "fairness.jain_users": "how much a user asked for",
+    "fairness.gini_users": "how much a user asked for, and who has more",
+    "fairness.sharing_violations": "by how much sharing costs a quota, and what others gain",
+    "disruption.preemptions": "what each one cost",
+    "disruption.preemptions_per_1000_jobs": "what each one cost, and how long jobs are",
+    "disruption.lost": "how many jobs lost it",
+    "disruption.lost_before": "how many jobs lost it",
+}
+"""Metric -> what it does not see."""
+
+
+def does_not_see(metric: str) -> str:
+    """What a metric does not see, as a sentence; "" of one that says so in its description alone."""
+    clause = UNSEEN.get(metric)
+    return f"{metric} does not see {clause}" if clause else ""
