@@ -55,6 +55,9 @@ OURS: Mapping[tuple[str, str], Kind] = {
         scheduling.read_configuration,
         scheduling_fields.SCHEDULER_CONFIGURATION,
     ),
+    ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # where it was until Kubernetes 1.12
+        ("v1alpha1",), scheduling.read_configuration, scheduling_fields.SCHEDULER_CONFIGURATION
+    ),
     ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
     ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
         _KUEUE, kueue.read_resource_flavor, kueue_fields.RESOURCE_FLAVOR

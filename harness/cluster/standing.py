@@ -83,15 +83,6 @@ def leaving(cluster: Cluster, pod: Pod) -> int:
     return max(0, pod.gone_at - cluster.as_of)
 
 
-def latest_of(cluster: Cluster) -> int | None:
-    """The last thing that Workloads and Pods say happened to them, microseconds since 1970; None for none."""
-    times = [each.created for each in cluster.workloads]
-    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
-    times += [each.began for each in cluster.workloads]
-    times += [each.start for each in cluster.pods]
-    return max((time for time in times if time is not None), default=None)
-
-
 def staying(cluster: Cluster) -> frozenset[str]:
     """The Pods that stay on their nodes, by namespace and name.
 

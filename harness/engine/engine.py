@@ -44,6 +44,8 @@ class Outcome:
         jobs: how many arrived.
         half_bound: gangs that held resources at the end without all their pods being bound.
         stopped: the livelock that ended the replay before its end, or None.
+        asleep: jobs that waited with nothing when nothing more could happen, although all that they ask for
+            was free; in order of arrival.
     """
 
     start: int
@@ -52,6 +54,7 @@ class Outcome:
     jobs: int
     half_bound: tuple[HalfBound, ...]
     stopped: Livelock | None
+    asleep: tuple[str, ...] = ()
 
 
 class Engine:
@@ -140,6 +143,8 @@ class Engine:
         seen = self._enough is not None and self._enough()
         cut = self._until != FAR and alive and referee.stopped is None and not seen
         end = self._until if cut else max(lifecycle.last, start)
+        whole = not (alive or seen or referee.stopped is not None)
+        asleep = _asleep(lifecycle) if whole else ()
         return Outcome(
             min(start, end),
             end,
@@ -147,6 +152,7 @@ class Engine:
             arrivals.arrived,
             lifecycle.close(end),
             referee.stopped,
+            asleep,
         )
 
     def _play(
@@ -217,6 +223,12 @@ class Engine:
 
 def _told_time(now: int) -> str:
     return f"{now} us ({format_duration(now)} after the origin)"
+
+
+def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
+    """The jobs that wait with nothing although all that they ask for is free."""
+    waiting = (life.job for life in lifecycle.lives.values() if not (life.admitted or life.holding))
+    return tuple(job.id for job in waiting if lifecycle.books.fits(job))
 
 
 def _is_ours(error: InputError) -> bool:

@@ -13,7 +13,7 @@ from harness.experiments.frontier import Outcome, outcomes, shifts
 from harness.experiments.lacking import about_objectives
 from harness.experiments.objectives import Estimate, Judged, Setting, value_text
 from harness.experiments.spec import SEED
-from harness.experiments.telling import figure, setting_text, signed, stopped_text
+from harness.experiments.telling import figure, moved, setting_text, stopped_text
 from harness.metrics.measurement import Measurement
 from harness.report import palette
 from harness.report.amounts import Scale, scale_of
@@ -199,9 +199,9 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
             name, against = f"{each.factor}={value_text(each.value)}", value_text(each.against)
             told = f"{name} instead of {against}: "
             low, high = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
-            told += signed(each.difference.value, one.measured)
+            told += moved(each.difference.value, each.base, one.measured)
             if low is not None and high is not None:
-                told += f" [{signed(low, one.measured)}, {signed(high, one.measured)}]"
+                told += f" [{moved(low, each.base, one.measured)}, {moved(high, each.base, one.measured)}]"
             told = " ".join(filter(None, (told, each.lack.partly)))
             rows.append((name, one.of(each.difference.value), one.of(low), one.of(high), told))
             words.append(f"{told}.")

@@ -7,7 +7,7 @@ from itertools import chain
 
 from harness.comparison.changes import Evidence, Ground, Row, Verdict, change_of, gates
 from harness.comparison.family import Family, equal_ones
-from harness.comparison.figures import Key, changed, digits_of, key_of, name_of, shown
+from harness.comparison.figures import Key, change_between, changed, digits_of, key_of, name_of, shown
 from harness.comparison.headlines import HEADLINES
 from harness.comparison.paired import Paired
 from harness.errors import OptionError, RunError
@@ -99,17 +99,21 @@ def _effects(judged: Judged, measured: Measurement) -> str:
     for each in found:
         about = [f"{each.factor}={value_text(each.value)}", value_text(each.against)]
         ends = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
-        told = " to ".join("-" if end is None else signed(end, measured) for end in ends)
+        told = " to ".join("-" if end is None else moved(end, each.base, measured) for end in ends)
         base = shown(each.base, measured.unit)
         partly = f" {each.lack.partly}" if each.lack.partly else ""
-        rows.append([*about, base, signed(each.difference.value, measured), f"{told}{partly}"])
+        rows.append([*about, base, moved(each.difference.value, each.base, measured), f"{told}{partly}"])
     return aligned(rows, left=(0, 1))
 
 
-def signed(value: float, measured: Measurement) -> str:
-    """A difference of a metric."""
-    text = shown(value, measured.unit)
-    return f"+{text}" if value > 0 else text
+def moved(value: float, base: float | None, measured: Measurement) -> str:
+    """A difference of a metric from a first value, as comparisons tell it: in per cent of that.
+
+    Where that is 0 or below, it is told in the metric's unit.
+    """
+    relative = base is not None and base > 0
+    each = value / base if relative and base else value
+    return change_between(each, each, measured.unit, relative=relative)
 
 
 def _frontier(judged: Judged, found: Sequence[Outcome]) -> str:

@@ -19,7 +19,12 @@ from harness.experiments.spec import Factor, Spec
 from harness.trace.window import Window
 from harness.units import exact_number
 
-_HINT = "docs/experiments.md describes every field"
+EXAMPLE = (
+    'tune: {space: {"ClusterQueue/a.quota[cpu]": {low: 8, high: 64, step: 8}, evictionLatency: [1s, 10s]}, '
+    'objectives: [wait.first_start.p95], constraints: ["disruption.preemptions <= +20%"], trials: 50}'
+)
+"""A field `tune`, as refusals show it."""
+_HINT = f"for example {EXAMPLE}; docs/experiments.md describes every field"
 _MOST_TRIALS = 100_000
 _MOST_AT_ONCE = 1_000
 

@@ -95,13 +95,23 @@ class Shift(NamedTuple):
 
 
 def preemptors(forecast: Forecast, place: int, numbers: Sequence[int]) -> tuple[By, ...]:
-    """Who preempts a workload in some of the futures, the likeliest first; shares are of all futures."""
+    """Who preempts a workload in some of the futures, the likeliest first; shares are of all futures.
+
+    Where it is evicted for nobody, it is the reason.
+    """
     present = forecast.world.now.present
     found: Counter[str] = Counter()
     for number in numbers:
-        taken = (each.by for each in forecast.futures[number].preemptions if each.victim == place)
-        named = (COMES_LATER if by == LATER_ONE else present[by].job.id for by in taken if by != NOBODY)
-        found.update(set(named))
+        taken = (each for each in forecast.futures[number].preemptions if each.victim == place)
+        named = (
+            each.reason
+            if each.by == NOBODY
+            else COMES_LATER
+            if each.by == LATER_ONE
+            else present[each.by].job.id
+            for each in taken
+        )
+        found.update({name for name in named if name})
     several = sorted(found.items(), key=lambda each: (-each[1], each[0]))
     return tuple(By(name, count / len(forecast.futures)) for name, count in several)
 

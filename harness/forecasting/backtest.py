@@ -1,30 +1,27 @@
 """How often forecasts of the past held: made at moments of a record, of what was known then.
 
-At each moment those that ran and waited by the record become Workloads of the cluster, as a dump of then
-would have had them; the history is what had been submitted and had ended by then. What is judged is when
-those that waited first started, by the record.
+At each moment the record is written as the objects that an API server would have shown, and read as any dump;
+the history is what had been submitted and had ended by then. What is judged is when those that waited next
+started, by the record.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import polars as pl
-
-from harness.cluster.model import frozen
-from harness.cluster.workloads import Admission, Condition, PodSetAssignment, Workload
-from harness.errors import HarnessError, InputError, OptionError, ReplayError
+from harness.cluster.api_objects import WORK, objects_of
+from harness.cluster.documents import Document
+from harness.cluster.remake import remade
+from harness.errors import HarnessError, InputError, ReplayError
 from harness.experiments.crew import crew_for
-from harness.forecasting.coming import Past
 from harness.forecasting.forecast import SHARES
 from harness.forecasting.futures import Settings, World
 from harness.forecasting.history import History
@@ -32,18 +29,12 @@ from harness.forecasting.playing import PROCESS
 from harness.forecasting.preparing import world_of
 from harness.forecasting.present import Said, now_of
 from harness.forecasting.quantiles import quantile
+from harness.forecasting.record import Record
 from harness.generate.uniform import uniform
-from harness.policy import ENDLESS, Job
-from harness.policy.job import RecordedRun
-from harness.trace.homes import homed
-from harness.trace.job_columns import JobColumns
-from harness.trace.jobs import Jobs
-from harness.trace.recorded import STATE, check_recorded
 from harness.units import SECOND, format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.trace.trace import Trace
 
 
 _MOST_DRAWN = 20
@@ -67,44 +58,11 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
-    """What really happened to the jobs of a history.
-
-    Attributes:
-        jobs: ascending by submission.
-        runs: the runs of each.
-    """
-
-    jobs: Sequence[Past]
-    runs: Sequence[tuple[RecordedRun, ...]]
-
-    @cached_property
-    def until(self) -> int | None:
-        """The last moment that it says anything of, where some had not started by then; else None."""
-        if all(self.runs):
-            return None
-        times = (time for runs in self.runs for run in runs for time in (run.start, run.end))
-        return max(self.jobs[-1].submit, *(time for time in times if time < ENDLESS))
-
-    def there(self, moment: int) -> Iterator[tuple[Past, RecordedRun | None, int | None]]:
-        """Who was there at a moment: its run, or None where it waited; and when it next starts."""
-        for number in range(bisect_right(self.jobs, moment, key=lambda job: job.submit)):
-            runs = self.runs[number]
-            at = bisect_right(runs, moment, key=lambda run: run.start)
-            after = runs[at].start if at < len(runs) else None
-            last = runs[at - 1] if at else None
-            if last is not None and last.end > moment:
-                yield self.jobs[number], last, after
-            elif at < len(runs) or not runs:
-                yield self.jobs[number], None, after
-
-
-@dataclass(frozen=True)
 class Backtest:
     """Forecasts at moments of a record.
 
     Attributes:
-        cluster: without work.
+        cluster: whose work is left out.
         history: the record's jobs.
         record: what happened to them.
         settings: of all futures.
@@ -119,22 +77,24 @@ class Backtest:
 
     def waits(self, moment: int) -> bool:
         """Whether anything waited at a moment."""
-        return any(run is None for _, run, _ in self.record.there(moment))
+        return any(each.waits for each in self.record.there(moment))
 
-    def world(self, moment: int) -> tuple[World, list[int | None]] | None:
-        """What was known at a moment, and when each that waited started; None where nothing waited."""
-        workloads, truth, said = [], {}, {}
-        for past, run, after in self.record.there(moment):
-            workload = _workload(self.cluster, past, run)
-            workloads.append(workload)
-            said[workload.key] = Said(past.traits.user, past.arrival[0].requested)
-            truth[workload.key] = after
-        if all(each.holds_quota for each in workloads):
-            return None
-        cluster = replace(self.cluster, workloads=tuple(workloads))
+    def world(self, moment: int) -> tuple[World, dict[int, int | None]] | None:
+        """What was known at a moment, and by place when each that waited started; None where nothing did."""
+        there = list(self.record.there(moment))
+        starts = {name: start for each in there for name, start in each.starts.items()}
+        said = {name: Said(each.job.user, each.job.requested) for each in there for name in each.starts}
+        shown = [*self._without_work, *objects_of(each.shown for each in there)]
+        cluster = remade(self.cluster, [Document("", each) for each in shown], self.cluster.source)
         now = now_of(cluster, self.settings.policy, moment, said)
-        world, _ = world_of(cluster, now, self.history, self.settings)
-        return world, [truth[each.job.id] for each in now.waiting]
+        world, never = world_of(cluster, now, self.history, self.settings)
+        waiting = [place for place, each in enumerate(now.present) if each.waits and place not in never]
+        return (world, {place: starts[now.present[place].job.id] for place in waiting}) if waiting else None
+
+    @cached_property
+    def _without_work(self) -> list[Mapping[str, Any]]:
+        """The manifests of the cluster but for its work."""
+        return [each for each in self.cluster.manifests if each.get("kind") not in WORK]
 
     def judged(self, moment: int) -> list[Judged]:
         """What was forecast at a moment of each that waited then, and what came."""
@@ -143,96 +103,17 @@ class Backtest:
             return []
         world, truth = found
         futures = [world.future(number) for number in range(self.futures)]
+        waiting = [place for place, each in enumerate(world.now.present) if each.waits]
         return [
-            Judged(moment, each.job.id, tuple(future.starts[place] for future in futures), came)
-            for place, (each, came) in enumerate(zip(world.now.waiting, truth, strict=True))
+            Judged(
+                moment,
+                world.now.present[place].job.id,
+                tuple(future.starts[number] for future in futures),
+                truth[place],
+            )
+            for number, place in enumerate(waiting)
+            if place in truth
         ]
-
-
-def record_of(trace: Trace, cluster: Cluster, history: History) -> Record:
-    """What a trace says happened to the jobs of a history.
-
-    Jobs of which nobody knows whether they ever ran are left out, but for those that still waited when a
-    replay ended.
-
-    Raises:
-        TraceError: it has no record.
-        OptionError: the cluster has nodes or flavors, of which the record does not say which were used.
-    """
-    check_recorded(trace)
-    several = [
-        queue.name
-        for queue in cluster.cluster_queues.values()
-        if any(len(group.flavors) > 1 for group in queue.resource_groups)
-    ]
-    if several or not cluster.cluster_queues or cluster.nodes:
-        what = f"ClusterQueue {several[0]} has several flavors" if several else "it has nodes"
-        what = what if cluster.cluster_queues else "it has no ClusterQueue"
-        raise OptionError(
-            f"a record cannot be turned into Workloads of this cluster: {what}",
-            hint="a record says neither flavors nor nodes; give ClusterQueues with one flavor, without nodes",
-        )
-    trace = homed(trace, cluster)
-    ran = {
-        job.id: tuple(
-            run._replace(start=run.start + trace.origin, end=run.end + trace.origin) for run in job.recorded
-        )
-        for chunk in Jobs(JobColumns(trace, cluster, record=True)).chunks()
-        for job, *_ in chunk
-    }
-    waited: set[str] = set()
-    if STATE in trace.frame.columns:
-        waited.update(trace.frame.filter(pl.col(STATE) == "pending")["job_id"])
-    jobs = [past for past in history.jobs if ran[past.arrival[0].id] or past.arrival[0].id in waited]
-    return Record(jobs, [ran[past.arrival[0].id] for past in jobs])
-
-
-def _workload(cluster: Cluster, past: Past, run: RecordedRun | None) -> Workload:
-    """A job as the Workload that a cluster had of it, when it waited or was in one of its runs."""
-    job: Job = past.arrival[0]
-    queue = cluster.cluster_queue_of(job.namespace, job.queue)
-    assert queue is not None
-    admission, conditions = None, {}
-    if run is not None:
-        conditions = {name: Condition(True, name, run.start) for name in ("QuotaReserved", "Admitted")}
-        flavors = {
-            resource: group.flavors[0].flavor
-            for group in queue.resource_groups
-            for resource in group.covered_resources
-        }
-        admission = Admission(
-            queue.name,
-            tuple(
-                PodSetAssignment(
-                    each.name,
-                    each.count,
-                    frozen({name: flavors[name] for name in each.requests if name in flavors}),
-                    frozen(
-                        {
-                            name: amount * each.count
-                            for name, amount in each.requests.items()
-                            if name in flavors
-                        }
-                    ),
-                )
-                for each in job.pod_sets
-            ),
-        )
-    return Workload(
-        name=job.id,
-        namespace=job.namespace,
-        uid=job.uid,
-        created=past.submit,
-        queue=job.queue,
-        priority=job.priority,
-        priority_class=job.priority_class,
-        boost=0,
-        active=True,
-        pod_sets=job.pod_sets,
-        admission=admission,
-        conditions=frozen(conditions),
-        grace_period=job.grace_period,
-    )
 
 
 # --- the verdict --------------------------------------------------------------------------------------------

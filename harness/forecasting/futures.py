@@ -35,11 +35,14 @@ class Preemption(NamedTuple):
         at: microseconds from now.
         victim: its place among those that are there.
         by: the place of who got it; `LATER_ONE` where that comes later, `NOBODY` where nobody is named.
+        reason: of an eviction for nobody, such as a time-out of `waitForPodsReady`, the scheduler's word for
+            it; else "".
     """
 
     at: int
     victim: int
     by: int
+    reason: str = ""
 
 
 class Future(NamedTuple):
@@ -204,6 +207,8 @@ class _Seen(NullRecorder):
             self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
         if place in self._leaving:
             self._leaving.discard(place)
-        elif fact.action == PREEMPT:
+        elif fact.action == EVICT:
+            self.preemptions.append(Preemption(fact.time, place, NOBODY, fact.reason or ""))
+        else:
             by = NOBODY if fact.by is None else fact.by.index if fact.by.index < self._count else LATER_ONE
             self.preemptions.append(Preemption(fact.time, place, by))

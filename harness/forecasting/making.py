@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from harness.cluster.dates import latest_of
 from harness.cluster.load import load_cluster
 from harness.cluster.model import frozen
 from harness.cluster.queues_missing import REMEDY, without_queues
+from harness.cluster.remake import require_manifests
 from harness.engine.losses import Losses, parse_losses
 from harness.errors import InputError, OptionError, TraceError
-from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at, record_of
-from harness.forecasting.dates import known_until
+from harness.forecasting.backtest import Backtest, Coverage, coverage, judged_at
 from harness.forecasting.ended import ended_jobs
 from harness.forecasting.forecast import Forecast
 from harness.forecasting.futures import Future, Settings, World
@@ -22,10 +23,14 @@ from harness.forecasting.history import History, history_of
 from harness.forecasting.playing import futures_of
 from harness.forecasting.preparing import world_of
 from harness.forecasting.present import Now, now_of
+from harness.forecasting.record import Record, record_of_trace
+from harness.forecasting.record_of_run import record_of_run
 from harness.forecasting.submitting import read_job, submitted
 from harness.options import resolve
 from harness.runs.inputs import default_plugin, read_trace
+from harness.runs.outcome import outcome_of
 from harness.runs.questions import assumptions
+from harness.runs.run import Run
 from harness.runs.taken_over import not_as_it_was, workloads_left_out
 from harness.text import counted
 from harness.units import LONGEST, parse_duration
@@ -106,7 +111,7 @@ class Asked:
             at: what time it is, microseconds since 1970; None for the last that the manifests know of.
         """
         cluster, settings = self._settings(given, plugins)
-        latest = known_until(cluster)
+        latest = latest_of(cluster)
         if at is not None and latest is not None and at < latest:
             raise OptionError("now: the manifests know of something that happened later")
         now = now_of(cluster, settings.policy, at)
@@ -168,12 +173,26 @@ class Asked:
                 hint="give --history, and neither --submit nor --patch",
             )
         cluster, settings = self._settings(self.cluster, plugins)
-        trace = read_trace(self.history, plugins, reader=self.reader)
+        require_manifests(cluster)
+        run, trace = self._past(plugins)
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
-        cluster = replace(cluster, workloads=(), pods=())
-        backtest = Backtest(cluster, history, record_of(trace, cluster, history), settings, self.futures)
+        record: Record
+        if run is None:
+            record = record_of_trace(trace, cluster, history)
+        else:
+            queued = plugins.policy(run.info["policy"]["name"]).admits_by_queues(cluster)
+            record = record_of_run(run, trace, cluster, queued=queued)
+        backtest = Backtest(cluster, history, record, settings, self.futures)
         found = judged_at(backtest, moments, workers=workers, executor=executor)
         return coverage(found, settings.horizon)
+
+    def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
+        """The history that is given, as a trace; and the run, where that is the folder of one."""
+        assert self.history is not None
+        if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
+            run = Run.open(self.history)
+            return run, outcome_of(run, plugins)
+        return None, read_trace(self.history, plugins, reader=self.reader)
 
     def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
         """A cluster, and what is chosen for all futures on it."""
@@ -229,7 +248,7 @@ class Asked:
             has = "has" if trace.frame.height == 1 else "have"
             notes.append(f"history: the {ended} of the manifests that {has} ended")
         else:
-            trace = read_trace(self.history, plugins, reader=self.reader)
+            _, trace = self._past(plugins)
         history = history_of(trace, cluster, settings.policy, settings.options)
         if not history.dated:
             notes.append("history: it has no dates, so future days are drawn from all of its days")

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.cluster.standing import standing_of
+from harness.cluster.dates import created_of_pods, latest_of
+from harness.cluster.standing import Standing, standing_of
 from harness.cluster.workloads import Workload
 from harness.errors import OptionError
-from harness.forecasting.dates import created_of_pods, known_until
 from harness.forecasting.traits import Traits, limit_of, traits_of
 from harness.policy import Job
 from harness.runs.questions import running_jobs
@@ -102,7 +102,7 @@ def now_of(
             f"{policy.name} does not take over what a cluster holds, so there is no forecast with it",
             hint="name another plugin with -p",
         )
-    time = known_until(cluster) if at is None else at
+    time = latest_of(cluster) if at is None else at
     return Now(time, present_of([job for job, *_ in running_jobs(policy, cluster, 0)], cluster, time, said))
 
 
@@ -140,16 +140,23 @@ def _present(
     cluster: Cluster,
     now: int | None,
 ) -> Present:
-    since = standing_of(cluster, manifest).since
+    standing = standing_of(cluster, manifest)
+    since = standing.since
     if isinstance(manifest, Workload):
         leaving = manifest.holds_quota and manifest.is_true("Evicted")
-        waits = leaving or not manifest.holds_quota
+        waits = leaving or not manifest.holds_quota or _lacks_nodes(cluster, standing)
     else:
         leaving, waits = False, not manifest.node
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
     limit, lasting = _limit(manifest, since), is_lasting(manifest, cluster)
     return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit, lasting)
+
+
+def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:
+    """Whether some pods of a Workload wait for a node; one whose Pods are not in the dump is taken to run."""
+    bound = sum(bool(pod.node) for pod in standing.pods.values())
+    return bool(cluster.nodes and standing.pods) and bound < standing.wanted
 
 
 def _limit(manifest: Workload | Pod, since: int | None) -> int | None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.cluster.dates import latest_of
 from harness.cluster.fields import Fields
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.pod_reading import unbound
 from harness.cluster.pods import Pod
-from harness.cluster.standing import latest_of
 from harness.cluster.workloads import Workload, read_time
 from harness.policy import Arrival
 from harness.units import date_text

@@ -281,7 +281,14 @@ class Plan:
 
     def _name(self, identity: Mapping[str, Any]) -> str:
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=str)
-        return f"{self.label}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+        return f"{self._called}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    @property
+    def _called(self) -> str:
+        """The policy and the label: PLUGIN, PLUGIN@LABEL, or of several clusters or patches PLUGIN@NAME."""
+        name = self.policy.name
+        own = self.label == name or self.label.startswith(f"{name}@")
+        return self.label if own else f"{name}@{self.label}"
 
     @property
     def trace_name(self) -> str:

@@ -328,6 +328,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             "cycles": outcome.cycles,
             "half_bound_gangs": [gang._asdict() for gang in outcome.half_bound],
             **({"stopped": outcome.stopped.plain()} if outcome.stopped is not None else {}),
+            **({"asleep": list(outcome.asleep)} if outcome.asleep and not policy.record else {}),
         },
     }
 

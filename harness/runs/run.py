@@ -33,6 +33,7 @@ REFUSED = "refused_at_arrival"
 """The key of `run.json` with the rows of jobs that were refused at their arrival: pieces, first and last."""
 
 _BATCH = 1 << 18  # rows
+_NAMED = 3
 _KEEP_ALL = "replay it with keep='all'"
 
 
@@ -183,8 +184,9 @@ class Run:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What must be known of metrics that were measured on request, in sentences."""
-        return tuple(self.info.get(ISOLATED, ()))
+        """What must be known of metrics on request, and of jobs that were left waiting, in sentences."""
+        asleep: Sequence[str] = self.info["outcome"].get("asleep", ())
+        return (*self.info.get(ISOLATED, ()), *([_slept(asleep)] if asleep else []))
 
     @property
     def capacity(self) -> Mapping[str, int]:
@@ -374,6 +376,16 @@ class Run:
             else:
                 columns.append(pl.col(name))
         return columns
+
+
+def _slept(jobs: Sequence[str]) -> str:
+    """That jobs waited in vain for a policy that was not asked any more, in a sentence."""
+    named = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else "")
+    wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
+    return (
+        f"at the end {wait} although all that {ask} for is free: {named}; no cycle was to come: a later "
+        "arrival, an end, or a Wake that the policy asks for would have led to one"
+    )
 
 
 def opened(runs: object) -> list[Run]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.cluster.dates import latest_of
 from harness.cluster.model import Cluster, frozen
-from harness.cluster.standing import latest_of
 from harness.errors import TraceError
 from harness.forecasting.drawing import draws_of
 from harness.forecasting.ended import ended_jobs

@@ -29,7 +29,8 @@ def replayed(harness: Callable, folder: Path, write_trace: Callable[..., Path]) 
             write_trace(*rows, name=name).rename(path)
         ended = harness("replay", name, "-p", f"none@{label}", "-q", "-o", output, *options)
         assert ended.code == 0, ended.err
-        (made,) = (folder / output / path.stem).glob(f"{label}-*")
+        called = label if label == "none" else f"none@{label}"
+        (made,) = (folder / output / path.stem).glob(f"{called}-*")
         return made.relative_to(folder)
 
     return run

@@ -189,7 +189,7 @@ def test_quiet_leaves_stderr_empty(harness: Callable, trace: Path) -> None:
 
 
 def test_several_plugins_are_one_comparison(harness: Callable, trace: Path) -> None:
-    """The first is the baseline; each run is kept under its label."""
+    """The first is the baseline; each run is kept under its plugin and label."""
     ended = harness("replay", trace, "-p", "none@one", "-p", "none@two", "--set", "two.order=fifo")
     lines = ended.out.split("\n")
     assert any(line.startswith("baseline one") for line in lines)
@@ -197,7 +197,7 @@ def test_several_plugins_are_one_comparison(harness: Callable, trace: Path) -> N
     assert "changes are against one" in ended.out
     assert "option order priority -> fifo" in ended.out
     kept = sorted(path.name.rsplit("-", 1)[0] for path in Path("results/trace").iterdir())
-    assert kept == ["one", "two"]
+    assert kept == ["none@one", "none@two"]
 
 
 def test_options_reach_those_that_are_meant(harness: Callable, trace: Path, install: Callable) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import harness
 from harness.cluster.coverage.scheduling import MODELLED_PLUGINS
 from harness.cluster.load import cluster_from
 from harness.cluster.scheduler_configuration import SchedulerConfiguration, ScoringStrategy
@@ -114,6 +116,30 @@ def test_preemption_is_disabled_in_the_old_way_or_in_the_profile(fields: dict[st
     found = configuration(**fields)
     assert found.scheduler.disable_preemption
     assert found.warnings == ()
+
+
+def test_the_configuration_of_the_oldest_group_is_read(tmp_path: Path) -> None:
+    """`disablePreemption` counts there as well: the pod of higher priority waits for the end of the other."""
+    manifest = {
+        "apiVersion": "componentconfig/v1alpha1",
+        "kind": "KubeSchedulerConfiguration",
+        "algorithmSource": {"provider": "DefaultProvider"},
+        "disablePreemption": True,
+    }
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node"},
+        "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+    }
+    cluster = cluster_from([manifest, node], "test")
+    assert cluster.warnings == ()
+    trace = tmp_path / "trace.csv"
+    trace.write_text(
+        "job_id,submit_time,duration,queue,priority,request.cpu\nlow,0,3600,q,0,4\nhigh,10,3600,q,10,4\n"
+    )
+    run = harness.replay(trace, plugin="default-preemption", cluster=cluster, output=tmp_path)
+    assert run.metrics.filter(metric="disruption.preemptions", scope="all")["value"].to_list() == [0]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dumps.writer import Manifest
+from harness.cluster.api_objects import Manifest
 
 Objects = Sequence[Manifest]
 

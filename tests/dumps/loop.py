@@ -13,7 +13,8 @@ from typing import Any
 from dumps.observed import Event, Observed, first_name, flavors_text
 from dumps.restart import Restarting
 from dumps.worlds import ORIGIN, DumpWorld
-from dumps.writer import TRUTH, Manifest, Writer
+from dumps.writer import TRUTH, Writer
+from harness.cluster.api_objects import Manifest
 from harness.cluster.load import cluster_from
 from harness.engine import Engine
 from harness.engine.losses import parse_losses

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dumps.observed import Observed
+from harness.cluster.api_objects import Eviction, Manifest, Quota, Shown, ShownPod, name_in, objects_of
 from harness.engine.events import ADMIT, BIND, EVICT, GONE, PREEMPT, START
 from harness.engine.life import Hold, Life
 from harness.models.kube.policy import PodPolicy
-from harness.policy import Job, PodSet
-from harness.units import SECOND, format_amount
+from harness.policy import Job
+from harness.units import SECOND
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
 from harness_plugins.kueue.state.workload import Workload
 
-Manifest = dict[str, Any]
 TRUTH = "harness.test/truth"
-_SCORED = ("cpu", "memory")
 _ELSEWHERE = "elsewhere"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Writer:
@@ -50,54 +47,55 @@ class Writer:
 
     def objects(self, policy: Any) -> list[Manifest]:
         """All objects, by kind, namespace and name."""
-        found: list[Manifest] = []
         if isinstance(policy, KueuePolicy):
-            for index, workload in policy._workloads.items():
-                found += self._of_workload(policy, workload, self._lives.get(index))
+            several = [
+                self._of_workload(policy, workload, self._lives.get(index))
+                for index, workload in policy._workloads.items()
+            ]
         else:
-            for life in self._lives.values():
-                found += self._pods(life, policy, {})
-        names = ("namespace", "name")
-        return sorted(found, key=lambda each: (each["kind"], *(each["metadata"][name] for name in names)))
+            several = [self._of_pods(life, policy) for life in self._lives.values()]
+        truths = {key: text for each in several for key, text in self._truths(each)}
+        found = objects_of(several)
+        for each in found:
+            metadata = each["metadata"]
+            key = each["kind"], f"{metadata['namespace']}/{metadata['name']}"
+            if key in truths:
+                metadata["annotations"] = {**metadata.get("annotations", {}), TRUTH: truths[key]}
+        return found
 
     # --- Kueue ----------------------------------------------------------------------------------------------
 
-    def _of_workload(self, policy: KueuePolicy, workload: Workload, life: Life | None) -> Iterator[Manifest]:
+    def _of_workload(self, policy: KueuePolicy, workload: Workload, life: Life | None) -> Shown:
         job = workload.job
-        name = job.id.partition("/")[2]
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{job.uid}"}
-        status: Manifest = {"conditions": list(self._conditions(policy, workload, life))}
-        if workload.has_quota:
-            assert life is not None
-            status["admission"] = self._admission(policy, workload)
         pods_ready = policy.pods_ready
         count = 0 if pods_ready is None else pods_ready._counts.get(workload, 0)
-        if count:
-            status["requeueState"] = {"count": count}
-            late = self._last_time_out(job)
-            if late is not None:
-                status["requeueState"]["requeueAt"] = self._time(late * SECOND)
-        given_up = pods_ready is not None and pods_ready.gives_up(workload)
-        yield {
-            "apiVersion": "kueue.x-k8s.io/v1beta2",
-            "kind": "Workload",
-            "metadata": {
-                **self._metadata(name, job, job.uid),
-                "ownerReferences": [owner],
-                "annotations": {TRUTH: self._truth(life)},
-            },
-            "spec": {
-                "active": not given_up,
-                "queueName": job.queue,
-                "priority": job.priority,
-                "podSets": [_pod_set(each, job) for each in job.pod_sets],
-            },
-            "status": status,
-        }
-        if life is not None:
-            yield self._job(workload, life, owner)
-            if workload.has_quota:
-                yield from self._pods(life, policy, owner)
+        late = self._last_time_out(job) if count else None
+        quota: Quota | None = None
+        pods: tuple[ShownPod, ...] = ()
+        if workload.has_quota:
+            assert life is not None
+            quota, pods = self._quota(policy, workload), tuple(self._pods(life, policy, queued=True))
+        return Shown(
+            job=job,
+            created=self._date(job.submit),
+            queued=True,
+            quota=quota,
+            eviction=self._eviction(job.index),
+            leaving=workload.evicted,
+            ready=self._ready(policy, workload, life),
+            waited_for=pods_ready is not None,
+            time_outs=count,
+            requeue_at=None if late is None else self._date(late * SECOND),
+            away=pods_ready is not None and pods_ready.stays_away(workload),
+            active=not (pods_ready is not None and pods_ready.gives_up(workload)),
+            began=self._began_at(life),
+            pods=pods,
+        )
+
+    def _date(self, time: int) -> int:
+        """Microseconds since 1970."""
+        assert time % SECOND == 0, "nothing happens between two seconds"
+        return self._origin + time
 
     def _last_time_out(self, job: Job) -> int | None:
         """Until when a job that was not ready in time stays away from its queue, seconds."""
@@ -106,51 +104,28 @@ class Writer:
                 return int(fact.detail["requeueAt"])
         return None
 
-    def _conditions(self, policy: KueuePolicy, workload: Workload, life: Life | None) -> Iterator[Manifest]:
-        """The conditions, as Kueue's controllers leave them."""
-        index = workload.job.index
+    def _eviction(self, index: int) -> Eviction | None:
         evicted = self._observed.last(index, EVICT, PREEMPT)
-        admitted = self._observed.last(index, ADMIT)
-        if workload.has_quota:
-            assert admitted is not None
-            yield self._condition("QuotaReserved", True, "QuotaReserved", workload.reserved)
-            yield self._condition("Admitted", True, "Admitted", admitted.time)
-        elif evicted is not None:
-            gone = self._observed.last(index, GONE)
-            since = evicted.time if gone is None else gone.time
-            yield self._condition("QuotaReserved", False, "Pending", since)
-            yield self._condition("Admitted", False, "NoReservation", since)
-        else:
-            yield self._condition("QuotaReserved", False, "Pending", workload.created)
-        if evicted is not None:
-            again = workload.has_quota and not workload.evicted
-            assert evicted.reason is not None
-            reason = evicted.reason if evicted.action == EVICT else "Preempted"
-            since = evicted.time
-            if again:
-                since, reason = workload.reserved, "QuotaReserved"
-            yield self._condition("Evicted", not again, reason, since)
-            if evicted.action == PREEMPT:
-                preempted = "QuotaReserved" if again else evicted.reason
-                yield self._condition("Preempted", not again, preempted, since)
-            away = policy.pods_ready is not None and policy.pods_ready.stays_away(workload)
-            if not workload.has_quota:
-                requeued = evicted.reason if away else "BackoffFinished"
-                yield self._condition("Requeued", not away, requeued, evicted.time)
-        if policy.pods_ready is not None and workload.has_quota:
-            yield from self._readiness(policy, workload, life)
+        if evicted is None:
+            return None
+        gone = self._observed.last(index, GONE)
+        assert evicted.reason is not None
+        return Eviction(
+            self._date(evicted.time),
+            evicted.reason,
+            evicted.action == PREEMPT,
+            None if gone is None else self._date(gone.time),
+        )
 
-    def _readiness(self, policy: KueuePolicy, workload: Workload, life: Life | None) -> Iterator[Manifest]:
-        """Whether all pods are ready, which Kueue says where it waits for them."""
-        assert policy.pods_ready is not None
+    def _ready(self, policy: KueuePolicy, workload: Workload, life: Life | None) -> int | None:
+        """Since when all pods are ready, which Kueue says where it waits for them."""
+        if policy.pods_ready is None or not workload.has_quota:
+            return None
         assert life is not None
         admission = policy.pods_ready._admissions[workload]
         since = self._ready_at(life)
         ready = admission.ready or (admission.going and not admission.missing)
-        if ready and since is not None:
-            yield self._condition("PodsReady", True, "Started", since)
-        else:
-            yield self._condition("PodsReady", False, "WaitForStart", workload.reserved)
+        return self._date(since) if ready and since is not None else None
 
     def _ready_at(self, life: Life) -> int | None:
         """When the pods of a job that runs were ready, or its run was stopped; None where they are not."""
@@ -170,58 +145,35 @@ class Writer:
         ]
         return facts[-1].time if facts else None
 
-    def _admission(self, policy: KueuePolicy, workload: Workload) -> Manifest:
-        assert workload.admission is not None
-        job = workload.job
-        flavors = policy._admissions.flavors_of(workload, workload.admission)  # type: ignore[arg-type]
-        assignments = []
-        for each, count in zip(job.pod_sets, workload.admission.counts, strict=True):
-            usage = {
-                resource: format_amount(resource, each.requests.get(resource, 0) * count)
-                for resource in flavors[each.name]
-            }
-            assignments.append(
-                {
-                    "name": each.name,
-                    "count": count,
-                    "flavors": dict(flavors[each.name]),
-                    "resourceUsage": usage,
-                }
-            )
-        return {"clusterQueue": workload.cluster_queue.name, "podSetAssignments": assignments}
-
-    def _job(self, workload: Workload, life: Life, owner: Manifest) -> Manifest:
-        """The Job; it starts when the last of its pods holds what it asks for.
+    def _began_at(self, life: Life | None) -> int | None:
+        """When a Job starts: when the last of its pods holds what it asks for.
 
         In a cluster it starts with its admission. Where nothing says when its pods were ready, progress
         counts from its start, which is too early then where they had to wait for nodes.
         """
-        job = life.job
-        first = job.pod_sets[0]
-        status: Manifest = {}
-        if workload.has_quota and not workload.evicted:
-            began = self._began(life) if life.holding else None
-            if began is not None:
-                status = {"startTime": self._time(began), "active": life.wanted}
-        return {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {
-                **self._metadata(owner["name"], job, owner["uid"]),
-                "labels": {"kueue.x-k8s.io/queue-name": job.queue},
-            },
-            "spec": {
-                "parallelism": job.pods,
-                "completions": job.pods,
-                "suspend": not workload.has_quota or workload.evicted,
-                "template": _template(first, job),
-            },
-            "status": status,
-        }
+        began = self._began(life) if life is not None and life.holding else None
+        return None if began is None else self._date(began)
+
+    def _quota(self, policy: KueuePolicy, workload: Workload) -> Quota:
+        assert workload.admission is not None
+        flavors = policy._admissions.flavors_of(workload, workload.admission)  # type: ignore[arg-type]
+        admitted = self._observed.last(workload.job.index, ADMIT)
+        assert admitted is not None
+        return Quota(
+            workload.cluster_queue.name,
+            flavors,
+            workload.admission.counts,
+            self._date(workload.reserved),
+            self._date(admitted.time),
+        )
 
     # --- Pods -----------------------------------------------------------------------------------------------
 
-    def _pods(self, life: Life, policy: Any, owner: Manifest) -> Iterator[Manifest]:
+    def _of_pods(self, life: Life, policy: Any) -> Shown:
+        pods = tuple(self._pods(life, policy, queued=False))
+        return Shown(job=life.job, created=self._date(life.job.submit), queued=False, pods=pods)
+
+    def _pods(self, life: Life, policy: Any, *, queued: bool) -> Iterator[ShownPod]:
         """The Pods of a job: bound ones, and those that wait for a node."""
         job = life.job
         going = life.terminating or any(hold.terminating for hold in life.holds.values())
@@ -229,45 +181,24 @@ class Writer:
             if pod in life.ended or not life.is_wanted(pod):
                 continue
             hold = self._hold(life, pod)
-            if hold is None and owner and (going or not life.admitted):
+            if hold is None and queued and (going or not life.admitted):
                 continue
-            name = life.current_name(pod).partition("/")[2]
-            template = _template(job.pod_set_of(pod), job)
-            metadata = {**self._metadata(name, job, f"pod-{job.uid}-{pod}"), **template["metadata"]}
-            status: Manifest = {"phase": "Pending"}
-            spec = {**template["spec"]}
-            if owner:
-                metadata["ownerReferences"] = [{**owner, "controller": True}]
-                labels = {
-                    "kueue.x-k8s.io/podset": job.pod_set_of(pod).name,
-                    "batch.kubernetes.io/job-name": owner["name"],
-                    "batch.kubernetes.io/controller-uid": owner["uid"],
-                }
-                metadata["labels"] = {**metadata.get("labels", {}), **labels}
-                metadata["annotations"] = {"kueue.x-k8s.io/workload": owner["name"]}
-            else:
-                metadata["annotations"] = {TRUTH: self._truth(life, pod)}
-            if hold is not None:
-                spec["nodeName"] = hold.node
-                status = {"phase": "Running", "startTime": self._time(hold.since)}
-                conditions = [self._condition("PodScheduled", True, "", hold.since)]
-                ready = self._ready_at(life) if owner else hold.since
-                if ready is not None and not hold.terminating:
-                    conditions.append(self._condition("Ready", True, "", ready))
-                if hold.terminating:
-                    told = self._observed.last(job.index, EVICT, PREEMPT, pod=pod)
-                    assert told is not None
-                    metadata["deletionTimestamp"] = self._time(told.time + job.grace_period)
-                    metadata["deletionGracePeriodSeconds"] = job.grace_period // SECOND
-                    if not owner:
-                        reason = "PreemptionByScheduler"
-                        conditions.append(self._condition("DisruptionTarget", True, reason, told.time))
-                status["conditions"] = conditions
-            elif isinstance(policy, PodPolicy):
-                info = policy._pods.get((job.index, pod))
-                if info is not None and info.nominated:
-                    status["nominatedNodeName"] = info.nominated
-            yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+            name = name_in(job.namespace, life.current_name(pod))
+            if hold is None:
+                info = policy._pods.get((job.index, pod)) if isinstance(policy, PodPolicy) else None
+                yield ShownPod(pod, name, nominated="" if info is None else info.nominated or "")
+                continue
+            ready = self._ready_at(life) if queued else hold.since
+            told = self._observed.last(job.index, EVICT, PREEMPT, pod=pod) if hold.terminating else None
+            assert not hold.terminating or told is not None
+            yield ShownPod(
+                pod,
+                name,
+                hold.node,
+                self._date(hold.since),
+                None if ready is None else self._date(ready),
+                None if told is None else self._date(told.time),
+            )
 
     def _hold(self, life: Life, pod: int) -> Hold | None:
         """Where a pod runs and since when; without nodes all do together, on nodes that the dump has not."""
@@ -284,7 +215,16 @@ class Writer:
         hold.terminating = life.terminating or (self._on_nodes and life.holds[pod].terminating)
         return hold
 
-    # --- parts ----------------------------------------------------------------------------------------------
+    # --- the truth ------------------------------------------------------------------------------------------
+
+    def _truths(self, shown: Shown) -> Iterator[tuple[tuple[str, str], str]]:
+        """How long work is, for each object of which a replay makes a job, by kind and name."""
+        life, namespace = self._lives.get(shown.job.index), shown.job.namespace
+        if shown.queued:
+            yield ("Workload", f"{namespace}/{shown.name}"), self._truth(life)
+            return
+        for pod in shown.pods:
+            yield ("Pod", f"{namespace}/{pod.name}"), self._truth(life, pod.number)
 
     def _truth(self, life: Life | None, pod: int | None = None) -> str:
         """How long the work is, and how long its pods take until they are ready: now, and each time."""
@@ -299,62 +239,3 @@ class Writer:
                 left = max(0, unit.ready - self._now)
             found |= {"left": left, "startup": life.startup[0]}
         return json.dumps(found)
-
-    def _metadata(self, name: str, job: Job, uid: str) -> Manifest:
-        namespace = job.id.partition("/")[0]
-        return {
-            "name": name,
-            "namespace": namespace,
-            "uid": uid,
-            "creationTimestamp": self._time(job.submit),
-        }
-
-    def _condition(self, kind: str, status: bool, reason: str, since: int) -> Manifest:
-        return {
-            "type": kind,
-            "status": str(status),
-            "reason": reason,
-            "lastTransitionTime": self._time(since),
-        }
-
-    def _time(self, since: int) -> str:
-        """A time as the API has it."""
-        assert since % SECOND == 0, "nothing happens between two seconds"
-        return (_EPOCH + timedelta(microseconds=self._origin + since)).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
-    least = {"minCount": pod_set.min_count} if pod_set.min_count < pod_set.count else {}
-    return {
-        "name": pod_set.name,
-        "count": pod_set.count,
-        **least,
-        "template": _template(pod_set, job, kueue=True),
-    }
-
-
-def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
-    """The template of pods.
-
-    In that of a Workload nothing has filled in the priority. Requests for nothing are named where they count,
-    as in a trace: to Kueue all do, and kube-scheduler scores a pod that names neither cpu nor memory by
-    defaults.
-    """
-    requests = {
-        name: format_amount(name, amount)
-        for name, amount in pod_set.requests.items()
-        if amount or kueue or name not in _SCORED
-    }
-    tolerations = json.loads(pod_set.tolerations) if pod_set.tolerations else []
-    return {
-        "metadata": {"labels": dict(pod_set.labels)} if pod_set.labels else {},
-        "spec": {
-            "containers": [{"name": "main", "resources": {"requests": requests}}],
-            **({} if kueue else {"priority": job.priority}),
-            **({} if kueue or job.preempts else {"preemptionPolicy": "Never"}),
-            **({"nodeSelector": dict(pod_set.node_selector)} if pod_set.node_selector else {}),
-            **({"tolerations": tolerations} if tolerations else {}),
-            "terminationGracePeriodSeconds": job.grace_period // SECOND,
-            "restartPolicy": "Never",
-        },
-    }

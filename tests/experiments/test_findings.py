@@ -204,6 +204,18 @@ def test_what_is_shown_can_be_narrowed(judged: Callable[..., Judged]) -> None:
         judged(lambda load, model, seed: load, where={"load": "7"})
 
 
+def test_one_effect_is_told_in_one_unit(judged: Callable[..., Judged]) -> None:
+    """In per cent of the first value, where effects are shown and where two settings are compared."""
+    found = judged(lambda load, model, seed: 100 * load, seeds=3, where={"model": "restart"})
+    first, second = (each.item for each in found.settings[:2])
+    line = next(line for line in show(found).split("\n") if line.startswith("load=2 "))
+    compared = compare(found, [first, second], ["wait.first_start.p95"])
+    (row,) = [line for line in compared.split("\n") if line.startswith("wait.first_start.p95")]
+    told = re.findall(r"[+-][0-9.]+ %", line)
+    assert told
+    assert told[0] in row
+
+
 @pytest.mark.parametrize(
     ("loads", "asked", "place"),
     [
@@ -267,7 +279,7 @@ def test_the_report_says_what_the_tables_say(judged: Callable[..., Judged]) -> N
     assert {text.split(":")[0] for text in told} == {f"item {each.item}" for each in found.settings}
     (waits, *_) = effects(found, found.objectives[0])
     assert isinstance(blocks["effects"][0], Figure)
-    assert f"{waits.factor}={waits.value} instead of {waits.against}: +1m40s [" in blocks["effects"][0].words
+    assert f"{waits.factor}={waits.value} instead of {waits.against}: +93.5 % [" in blocks["effects"][0].words
     assert isinstance(blocks["pairs"][0], Figure)
     assert "load=3, model=resume: 5m12s." in blocks["pairs"][0].words
     assert made.html() == page

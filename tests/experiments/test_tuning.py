@@ -23,7 +23,7 @@ import harness
 from harness.cluster.difference_patch import difference_patch
 from harness.cluster.load import load_cluster
 from harness.errors import SpecError
-from harness.experiments.tuning import load_tuning
+from harness.experiments.tuning import EXAMPLE, load_tuning, tuning_of
 
 HOUR = 3600
 A, B = "ClusterQueue/a.quota[cpu]", "ClusterQueue/b.quota[cpu]"
@@ -379,3 +379,15 @@ def test_a_difference_is_a_patch_of_what_changed(tuning: Callable[..., Path], tm
     }
     assert second["spec"] == {"fairSharing": {"weight": 2}}
     assert difference_patch(cluster, cluster) == []
+
+
+def test_a_refusal_shows_an_example_that_is_right() -> None:
+    """Of a file without the field, and of one with a field that is faulty."""
+    given = {"traces": ["t.parquet"], "plugins": ["kueue-classic"]}
+    for faulty in ({}, {"tune": {"space": {"evictionLatency": 3}}}):
+        with pytest.raises(SpecError) as told:
+            tuning_of({**given, **faulty}, source="tuning.yaml")
+        assert EXAMPLE in str(told.value.hint)
+    found = tuning_of({**given, **yaml.safe_load(EXAMPLE)}, source="tuning.yaml")
+    assert [each.name for each in found.space.ranges] == ["ClusterQueue/a.quota[cpu]"]
+    assert found.trials == 50

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 import yaml
 from cli_environment import called
-from live_worlds import MONDAY, manifests, queue
+from live_worlds import MONDAY, Manifest, manifests, queue
 
+import harness
+from harness.cluster.load import cluster_from
 from harness.errors import InputError, OptionError, TraceError
 from harness.forecasting.backtest import Judged, coverage
 from harness.forecasting.making import Asked
@@ -144,3 +146,86 @@ def test_the_command_tells_the_coverage(tmp_path: Path, capsys: pytest.CaptureFi
     assert called(["forecast", *map(str, args), "--futures", "3", "--backtest", "3"]) == 0
     out = capsys.readouterr().out
     assert "100.0% of 3 starts lie between their p10 and their p90, as 80 % should" in out
+
+
+def node(name: str, cpu: int) -> Manifest:
+    """A node of so many cores."""
+    status = {"allocatable": {"cpu": str(cpu), "pods": "10"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def fragmented(folder: Path) -> tuple[Path, Path]:
+    """Each day two jobs leave a core on each of two nodes; an hour later one of two cores has quota alone.
+
+    Returns:
+        The manifests, and the trace.
+    """
+    rows = []
+    for day in range(DAYS):
+        first = MONDAY + timedelta(days=day, hours=6)
+        rows += [(f"{name}-{day}", first, 4, 3000) for name in ("left", "right")]
+        rows.append((f"next-{day}", first + timedelta(hours=1), 1, 2000))
+    frame = pl.DataFrame(
+        {
+            "job_id": [row[0] for row in rows],
+            "submit_time": [row[1] for row in rows],
+            "duration": [timedelta(hours=row[2]) for row in rows],
+            "queue": "q-jobs",
+            "request.cpu": [row[3] for row in rows],
+        }
+    )
+    trace, cluster = folder / "trace.parquet", folder / "nodes.yaml"
+    frame.write_parquet(trace)
+    cluster.write_text(yaml.safe_dump_all(manifests(queue("q", 8), node("n1", 4), node("n2", 4))))
+    return cluster, trace
+
+
+def test_what_waits_for_a_node_is_forecast_by_the_nodes_of_a_run(tmp_path: Path) -> None:
+    """It has had quota for hours, and starts when the first node is free: known to the second on these nodes.
+
+    A forecast that did not know where the others run would have it start at once.
+    """
+    cluster, trace = fragmented(tmp_path)
+    options = {"featureGates": "DisableWaitForPodsReady=true"}
+    run = harness.replay(
+        trace, plugin="kueue-classic", cluster=cluster, options=options, output=tmp_path / "runs"
+    )
+    asked = Asked(cluster, run.path, plugin="kueue-classic", options=options, futures=3)
+    held = asked.judged(5, load(), workers=1)
+    assert (held.covered, held.starts, held.moments, held.error) == (1.0, 5, 5, 0)
+
+
+def test_single_pods_are_judged_on_nodes_too(tmp_path: Path) -> None:
+    """Without Kueue each pod is a job of its own, and waits for a node as well."""
+    _, trace = fragmented(tmp_path)
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(yaml.safe_dump_all([node("n1", 4), node("n2", 4)]))
+    run = harness.replay(trace, plugin="default-preemption", cluster=pods, output=tmp_path / "runs")
+    held = Asked(pods, run.path, futures=3).judged(5, load(), workers=1)
+    assert (held.covered, held.starts, held.moments, held.error) == (1.0, 5, 5, 0)
+    with pytest.raises(OptionError, match="bound pods to nodes that the cluster does not have, such as n1"):
+        Asked(cluster_from([node("n3", 4)], "other"), run.path).judged(1, load())
+
+
+def test_a_run_that_does_not_fit_the_cluster_is_refused(tmp_path: Path) -> None:
+    """It was on other nodes or on none, or Pods do not say what its jobs are."""
+    cluster, trace = fragmented(tmp_path)
+    without = tmp_path / "without.yaml"
+    without.write_text(yaml.safe_dump_all(manifests(queue("q", 8))))
+    output = tmp_path / "runs"
+    on_nodes = harness.replay(trace, plugin="kueue-classic", cluster=cluster, output=output)
+    with pytest.raises(OptionError, match="nodes that the cluster does not have, such as n1") as told:
+        Asked(without, on_nodes.path).judged(1, load())
+    assert "--cluster FILE" in str(told.value.hint)
+    on_none = harness.replay(trace, plugin="kueue-classic", cluster=without, output=output)
+    with pytest.raises(OptionError, match="was on a cluster without nodes, and this one has some"):
+        Asked(cluster, on_none.path).judged(1, load())
+    gangs = tmp_path / "gangs.parquet"
+    pl.read_parquet(trace).with_columns(
+        pods=2, **{"request.cpu": pl.col("request.cpu") // 2}, gang=True
+    ).write_parquet(gangs)
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(yaml.safe_dump_all([node("n1", 4), node("n2", 4)]))
+    run = harness.replay(gangs, plugin="default-preemption", cluster=pods, output=output)
+    with pytest.raises(OptionError, match="job left-0 is a gang, and its Pods alone would not say so"):
+        Asked(pods, run.path).judged(1, load())

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import yaml
 from cli_environment import called
-from live_worlds import MONDAY, NOON, Manifest, cluster, history, manifests, queue, workload
+from live_worlds import MONDAY, NOON, Manifest, cluster, history, manifests, queue, time_of, workload
 
 import harness
 from harness import Cluster, Forecast
@@ -556,3 +556,60 @@ def test_names_that_begin_alike_are_whole_or_differ() -> None:
     firsts = [line.split()[0] for line in text(found, 64).split("\n") if line.startswith("job-")]
     assert len(set(firsts)) == 3
     assert all("…" in each for each in firsts)
+
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n"},
+    "status": {"allocatable": {"cpu": "4", "pods": "10"}},
+}
+
+
+def pod(name: str, cpu: int, of: str, node: str = "", since: float = 0) -> Manifest:
+    """A Pod of a Workload; with `node` it has run there for so many hours."""
+    status: Manifest = {"phase": "Pending"}
+    if node:
+        status = {"phase": "Running", "startTime": time_of(NOON - timedelta(hours=since))}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "annotations": {"kueue.x-k8s.io/workload": of},
+        },
+        "spec": {
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
+            **({"nodeName": node} if node else {}),
+        },
+        "status": status,
+    }
+
+
+def half_bound() -> Cluster:
+    """Of two that hold quota one has the node for five hours more, and the other has none."""
+    runs = workload("runs", 4, since=1, limit=6 * 3600)
+    half = workload("half", 4, since=0.25, limit=12 * 3600)
+    late = {"type": "PodsReady", "status": "False", "reason": "WaitForStart"}
+    late["lastTransitionTime"] = time_of(NOON - timedelta(hours=0.25))
+    half["status"]["conditions"].append(late)
+    pods = [pod("runs-0", 4, "runs", "n", since=1), pod("half-0", 4, "half")]
+    return cluster(NODE, queue("q", 8), runs, half, *pods)
+
+
+def test_who_holds_quota_alone_waits_for_nodes() -> None:
+    """It counts as one that waits, and the forecast says when its pod gets a node."""
+    options = {"featureGates": "DisableWaitForPodsReady=true"}
+    found = harness.forecast(half_bound(), futures=1, workers=1, now=_now(), options=options)
+    assert text(found).startswith("1 wait and 1 run at")
+    assert quantiles(found, "default/half")[1] == 5
+
+
+def test_a_time_out_is_named_where_others_are_preempted() -> None:
+    """Fifteen minutes after now its pod has had no node for half an hour."""
+    found = harness.forecast(half_bound(), futures=2, workers=1, now=_now())
+    (risk,) = found.risks
+    assert (risk.name, risk.share, risk.median) == ("default/half", 1.0, HOUR / 4)
+    assert [tuple(each) for each in risk.by] == [("PodsReadyTimeout", 1.0)]
+    assert "PodsReadyTimeout (100%)" in text(found)

@@ -184,8 +184,8 @@ def test_what_fails_is_named_and_the_others_are_kept(world: Callable[..., Reques
             )
             assert told["left"] == "its process ended with exit code 3"
         assert sorted(path.name.split("-")[0] for path in (tmp_path / "results" / "trace").iterdir()) == [
-            "first",
-            "last",
+            "none@first",
+            "none@last",
         ]
     with pytest.raises(DecisionError):
         replay_all([failing[0]])
@@ -262,7 +262,7 @@ def test_a_caller_who_stops_ends_what_is_being_replayed(
         began = time.monotonic()
     assert time.monotonic() - began < 8
     assert hidden(tmp_path) == []
-    assert [path.name.split("-")[0] for path in (tmp_path / "results" / "trace").iterdir()] == ["fine"]
+    assert [path.name.split("-")[0] for path in (tmp_path / "results" / "trace").iterdir()] == ["none@fine"]
 
 
 SCRIPT = """

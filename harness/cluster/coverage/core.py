@@ -74,6 +74,13 @@ PRIORITY_CLASS = Coverage(
     metadata(),
     modelled("value", "globalDefault", "preemptionPolicy"),
     harmless("it is for people", "description"),
+    assumed(
+        "pods of the class may be preempted for any pod of a higher priority, at any time",
+        *(
+            f"metadata.annotations{{preemption-toleration.scheduling.{domain}/*}}"
+            for domain in ("sigs.k8s.io", "x-k8s.io")
+        ),
+    ),
 )
 
 DISRUPTION_BUDGET = Coverage(

@@ -245,3 +245,30 @@ def test_a_pod_without_requests_may_be_preempted_for_anti_affinity() -> None:
         until=1,
     )
     assert world.about("preempt") == ["1 preempt zero by p on n1"]
+
+
+def test_the_nominated_node_is_tried_before_all_others() -> None:
+    """Both nodes are free at one instant: the pod goes where its victim was."""
+    world = World(
+        [node("n1"), node("n2")],
+        job("e", ALL, priority=2000, runs=40),
+        job("a", ALL, priority=100, at=1, runs=1000, grace=30),
+        job("c", ALL, priority=1000, at=10, runs=500),
+        until=50,
+    )
+    assert world.lines[2:4] == ["10 preempt a by c on n2", "10 nominate c on n2"]
+    assert "40 bind c on n2" in world.lines
+
+
+def test_the_qos_class_chooses_no_victim() -> None:
+    """Of two of one priority the later one goes, whichever of both is guaranteed its resources."""
+    sure = [{"name": "main", "resources": {each: {"cpu": 5, "memory": 1} for each in ("requests", "limits")}}]
+    for first, second in (({}, {"containers": sure}), ({"containers": sure}, {})):
+        world = World(
+            [node("n1")],
+            job("a", HALF, priority=1, at=1, runs=1000, **first),
+            job("b", HALF, priority=1, at=2, runs=1000, **second),
+            job("c", HALF, priority=2, at=3, runs=10),
+            until=5,
+        )
+        assert world.about("preempt") == ["3 preempt b by c on n1"]

@@ -1,4 +1,4 @@
-"""What the manifests of Pods say of times, which the model of a Pod does not keep, and so what time it is."""
+"""What manifests say of times, also those that the model of a Pod does not keep, and so what time it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.cluster.fields import Fields
-from harness.cluster.standing import latest_of
 from harness.cluster.workloads import read_time
 
 if TYPE_CHECKING:
@@ -19,12 +18,16 @@ def created_of_pods(cluster: Cluster) -> dict[str, int]:
     return {key: time for key, time in created if time is not None}
 
 
-def known_until(cluster: Cluster) -> int | None:
+def latest_of(cluster: Cluster) -> int | None:
     """The last thing that Workloads and Pods say happened, microseconds since 1970; None for none.
 
     A Pod that waits has no start: it says when it was created, and since when its conditions hold.
     """
-    times = [latest_of(cluster), *created_of_pods(cluster).values()]
+    times = [each.created for each in cluster.workloads]
+    times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
+    times += [each.began for each in cluster.workloads]
+    times += [each.start for each in cluster.pods]
+    times += created_of_pods(cluster).values()
     for _, _, status in _pods(cluster):
         times += [read_time(each, "lastTransitionTime") for each in status.items("conditions")]
     return max((time for time in times if time is not None), default=None)
