@@ -16,19 +16,24 @@ _LONGEST_NUMBER = 100
 
 
 def parse_json(
-    text: str | bytes, *, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
+    text: str | bytes,
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None,
+    nan_is_null: bool = False,
 ) -> Any:
     """The value of JSON text.
 
     Args:
         text: what is read; bytes are UTF-8.
         pairs: makes an object of its names and values; by default of a repeated name the last counts.
+        nan_is_null: whether `NaN`, which some programs write, is null instead of an error.
 
     Raises:
         ValueError: no JSON, nested more than 100 levels deep, or a number that is not finite or has more than
             100 digits.
     """
-    content = _bounded(lambda: json.loads(text, object_pairs_hook=pairs))
+    constant = _nan_as_null if nan_is_null else None
+    content = _bounded(lambda: json.loads(text, object_pairs_hook=pairs, parse_constant=constant))
     _require_plain(content)
     return content
 
@@ -50,6 +55,10 @@ def leading_json(
     content, end = _bounded(lambda: decoder.raw_decode(text, start))
     _require_plain(content)
     return content, end
+
+
+def _nan_as_null(word: str) -> float | None:
+    return None if word == "NaN" else float(word)
 
 
 _DEEP = f"is nested more than {DEEPEST} levels deep"

@@ -211,7 +211,9 @@ class ReaderSpec:
     """A registered trace reader; `suffixes` and `sniff` say which files it is for.
 
     `sniff` gets the path and the first 4 KiB, decompressed, and is asked only when no suffix decides.
-    `folder` says whether a folder is a trace that it reads; most read files only.
+    `folder` says whether a folder is a trace that it reads; most read files only. `advise` says of a file or
+    folder that no reader takes what to do about it; None where it does not know. `draft` writes a mapping of
+    the columns of a file or folder to start from.
     """
 
     name: str
@@ -223,6 +225,8 @@ class ReaderSpec:
     owner: str
     version: str
     folder: Callable[[Path], bool] | None = None
+    advise: Callable[[Path], str | None] | None = None
+    draft: Callable[[Path], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +329,8 @@ class RegisterReader(Registrar[ReaderSpec]):
         sniff: Callable[[Path, bytes], bool] | None = None,
         options: Iterable[Option] = (),
         folder: Callable[[Path], bool] | None = None,
+        advise: Callable[[Path], str | None] | None = None,
+        draft: Callable[[Path], str] | None = None,
     ) -> None:
         """Register a reader of a foreign trace format.
 
@@ -335,10 +341,12 @@ class RegisterReader(Registrar[ReaderSpec]):
         about.named()
         about.texts(help=help)
         about.functions(read=read)
-        about.functions_or_none(sniff=sniff, folder=folder)
+        about.functions_or_none(sniff=sniff, folder=folder, advise=advise, draft=draft)
         endings, declared = about.several("suffixes", suffixes), about.options(options)
         of_plugin = (owner.name, owner.version)
-        self.registry.add(ReaderSpec(name, read, help, endings, sniff, declared, *of_plugin, folder))
+        self.registry.add(
+            ReaderSpec(name, read, help, endings, sniff, declared, *of_plugin, folder, advise, draft)
+        )
 
 
 class RegisterMetric(Registrar[MetricSpec]):

@@ -124,6 +124,18 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
         _record(place)
     if page in ("docs/tables.md", "docs/traces.md"):
         _tables(place)
+    if page == "docs/data-sets.md":
+        _data_sets(place)
+
+
+def _data_sets(place: Path) -> None:
+    """Excerpts of the published tables, as they are called there."""
+    for each in sorted((ROOT / "tests" / "plugins" / "readers" / "tables").iterdir()):
+        for path in each.iterdir():
+            if path.is_dir():
+                shutil.copytree(path, place / path.name)
+            elif path.name != "truth.csv":
+                shutil.copy(path, place)
 
 
 def _record(place: Path) -> None:

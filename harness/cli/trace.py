@@ -223,8 +223,9 @@ Examples:
 @click.option(
     "--map",
     "mapping",
-    metavar="MAPPING.yaml|NAME",
-    help="Read a table of any columns, a folder or several files of one, as this mapping says.",
+    metavar="MAPPING.yaml|NAME|suggest",
+    help="Read a table of any columns, a folder or several files of one, as this mapping says; "
+    "suggest prints one to start from.",
 )
 @from_file
 @calibrated(cluster=False)
@@ -245,23 +246,41 @@ def convert(
     """
     from harness.trace.write import write_trace
 
+    if mapping == _SUGGEST:
+        click.echo(_suggested(ctx, files[0]), nl=False)
+        return
     last = files[-1] if len(files) > 1 and (output is None or mapping is None) else None
     source, *more = files[:-1] if last is not None else files
     target = parquet_target(last, output)
     if mapping is not None:
         if reader is not None:
             raise OptionError(f"--map reads a table, and --reader {reader} another format", hint="give one")
-        reader, settings = "table", (*settings, f"mapping={mapping}", *_further(more))
+        reader, settings = _TABLE, (*settings, f"mapping={mapping}", *_further(more))
     elif more:
         told = counted(len(more) + 1, "file")
         raise OptionError(
             f"{told} are given, and one is converted", hint="--map reads several files of one table"
         )
-    opened = calibration.of_trace(open_file(ctx, source, reader, settings))
+    opened = calibration.of_trace(open_file(ctx, source, reader, settings, hashed=False))
     for each in (source, *more):
         spare(each, target, "trace")
     write_trace(opened, target)
     click.echo(account(opened, target))
+
+
+_SUGGEST = "suggest"
+_TABLE = "table"
+
+
+def _suggested(ctx: click.Context, file: Path) -> str:
+    """A mapping to start from for a table, which nothing applies."""
+    from harness.trace.choose import require_readable
+
+    draft = loaded_plugins(ctx).reader(_TABLE).draft
+    if draft is None:
+        raise OptionError(f"--map {_SUGGEST}: the reader {_TABLE} has no draft of a mapping")
+    require_readable(file)
+    return draft(file)
 
 
 def _further(files: Sequence[Path]) -> list[str]:

@@ -49,8 +49,10 @@ def open_file(
     reader: str | None,
     settings: Iterable[str],
     cluster: Cluster | None = None,
+    *,
+    hashed: bool = True,
 ) -> Trace:
-    """The trace in a file, read as the options say.
+    """The trace in a file, read as the options say; `hashed` as for `open_trace`.
 
     Raises:
         OptionError: a setting without a value, or one that the reader does not have.
@@ -64,4 +66,6 @@ def open_file(
         if not equals:
             raise OptionError(f"--set {setting}: there is no =", hint="write --set KEY=VALUE")
         options[key.strip()] = value
-    return open_trace(file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster)
+    return open_trace(
+        file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster, hashed=hashed
+    )

@@ -116,13 +116,18 @@ def _tenants(summary: Summary) -> str:
 def _resources(summary: Summary, spread: Sequence[str]) -> str:
     """What jobs ask for, and the load they offer."""
     recorded = any(use.recorded_peak is not None for use in summary.resources.values())
-    rows = []
+    stated = any(use.capacity is not None for use in summary.resources.values())
+    rows: list[tuple[str, ...]] = []
     for name, use in summary.resources.items():
         show = partial(short_amount, name)
         loads = [use.mean, use.p95, use.peak] + ([use.recorded_peak or 0] if recorded else [])
         rows.append((name, *_spread(use.job, show), *map(show, loads)))
+        if stated:
+            has = use.capacity
+            rows[-1] += ("-", "-") if has is None else (show(has), _percent(use.mean, has))
     head = ["requested by a job", *spread, "mean load", "p95 load", "peak load"]
-    return _table([*head, "recorded peak"] if recorded else head, rows)
+    head += ["recorded peak"] if recorded else []
+    return _table(head + (["the machine", "mean load of it"] if stated else []), rows)
 
 
 def _gangs(summary: Summary) -> list[tuple[str, str]]:

@@ -1,63 +1,124 @@
-"""What gzip files hold, as long as it is no more than text can be."""
+"""What packed files hold (gzip, bzip2, xz, zstd), as long as it is no more than text can be."""
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import zlib
-from collections.abc import Iterator
-
-GZIP = b"\x1f\x8b"
-"""The first bytes of a gzip file."""
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 _EXPANDS = 64
 _FREELY = 64 << 20
-"""A gzip file may become so many times as large, and in any case so many bytes; text packs no better."""
+"""A packed file may become so many times as large, and in any case so many bytes; text packs no better."""
 
 _BLOCK = 1 << 20
+_BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 class PackedError(ValueError):
-    """A gzip file that is damaged, cut off or too large; `hint` says what to do about it."""
+    """A packed file that is damaged, cut off or too large; `hint` says what to do about it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
         self.hint = hint
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A way to pack files: its name, how they begin, what unpacks one, and the parts of what one holds."""
+
+    name: str
+    begins: bytes
+    tool: str
+    parts: Callable[[bytes], Iterator[bytes]]
+
+
+def is_packed(head: bytes) -> bool:
+    """Whether a file that begins so is packed."""
+    return _kind(head) is not None
+
+
 def unpacked_bytes(data: bytes) -> bytes:
-    """The bytes themselves, or what they hold if they are those of a gzip file.
+    """The bytes themselves, or what they hold if they are those of a packed file.
 
     Raises:
-        PackedError: a gzip file that is damaged, cut off, or larger than text can be.
+        PackedError: a packed file that is damaged, cut off, or larger than text can be.
     """
-    if not data.startswith(GZIP):
+    kind = _kind(data)
+    if kind is None:
         return data
     most = max(_FREELY, _EXPANDS * len(data))
     parts: list[bytes] = []
     size = 0
     try:
-        for part in _parts(data):
+        for part in kind.parts(data):
             parts.append(part)
             size += len(part)
             if size > most:
                 raise PackedError(
                     f"becomes larger than {most >> 20:,} MiB when it is unpacked, {_EXPANDS} times its size "
                     "or more: no text of jobs or manifests packs like that",
-                    "if it is one all the same, unpack it first: gunzip",
+                    f"if it is one all the same, unpack it first: {kind.tool}",
                 )
-    except (EOFError, zlib.error) as error:
-        raise PackedError(f"is not a whole gzip file: {error}", "fetch or copy the file again") from error
+    except _BROKEN as error:
+        raise PackedError(
+            f"is not a whole {kind.name} file: {error}", "fetch or copy the file again"
+        ) from error
     return b"".join(parts)
 
 
-def _parts(packed: bytes) -> Iterator[bytes]:
-    """What a gzip file of one or more members holds, a block at a time."""
-    rest = packed
-    while rest:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            part = member.decompress(rest, _BLOCK)
-            rest = member.unconsumed_tail
-            if not part and not member.eof:
-                raise EOFError("it ends before its end-of-stream marker was reached")
+def unpacked_head(head: bytes, most: int) -> bytes:
+    """What the first bytes of a file hold, at most so many; what cannot be unpacked stays as it is."""
+    kind = _kind(head)
+    if kind is None:
+        return head[:most]
+    found = b""
+    try:
+        for part in kind.parts(head):
+            found += part
+            if len(found) >= most:
+                break
+    except _BROKEN:  # the head ends before the file does
+        pass
+    return found[:most] or head[:most]
+
+
+def _kind(data: bytes) -> _Kind | None:
+    return next((kind for kind in _KINDS if data.startswith(kind.begins)), None)
+
+
+def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
+    """What a file of one or more members holds, a block at a time."""
+
+    def parts(packed: bytes) -> Iterator[bytes]:
+        rest = packed
+        while rest:
+            member = new()
+            while not member.eof:
+                part = member.decompress(rest, _BLOCK)
+                rest = getattr(member, "unconsumed_tail", b"")  # bzip2 and xz keep it themselves
+                if not part and not member.eof:
+                    raise EOFError("it ends before its end-of-stream marker was reached")
+                yield part
+            rest = member.unused_data.lstrip(b"\0")  # some tools fill the end up
+
+    return parts
+
+
+def _zstd(packed: bytes) -> Iterator[bytes]:
+    """What a zstd file holds, a block at a time, as pyarrow unpacks it."""
+    import pyarrow as pa
+
+    with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
+        while part := stream.read(_BLOCK):
             yield part
-        rest = member.unused_data.lstrip(b"\0")  # some tools fill the end up
+
+
+_KINDS = (
+    _Kind("gzip", b"\x1f\x8b", "gunzip", _members(lambda: zlib.decompressobj(wbits=31))),
+    _Kind("bzip2", b"BZh", "bunzip2", _members(bz2.BZ2Decompressor)),
+    _Kind("xz", b"\xfd7zXZ\x00", "unxz", _members(lzma.LZMADecompressor)),
+    _Kind("zstd", b"\x28\xb5\x2f\xfd", "unzstd", _zstd),
+)

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import Fault, TraceError
-from harness.files.packed import GZIP, PackedError, unpacked_bytes
+from harness.files.packed import PackedError, is_packed, unpacked_bytes, unpacked_head
 from harness.json_text import parse_json
 from harness.readers.sniff import MARK
 
+_HEAD = 1 << 16
 _BLOCK = 1 << 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _LISTED = 1000
@@ -22,10 +23,10 @@ _LONGEST_LINE = 1 << 20
 
 
 def contents(path: Path) -> bytes:
-    """The bytes of a text file, decompressed if they are gzipped, without a byte-order mark.
+    """The bytes of a text file, unpacked if they are packed, without a byte-order mark.
 
     Raises:
-        TraceError: a directory, a gzip file that is damaged, cut off or too large, or a file with
+        TraceError: a directory, a packed file that is damaged, cut off or too large, or a file with
             nothing in it.
     """
     try:
@@ -39,16 +40,26 @@ def contents(path: Path) -> bytes:
 
 
 def unpacked_contents(path: Path) -> bytes | None:
-    """What a gzipped file holds; None for a file that is not gzipped, of which only the first bytes are read.
+    """What a packed file holds; None for a file that is not packed, of which only the first bytes are read.
 
     Raises:
         OSError: it cannot be read.
-        TraceError: a gzip file that is damaged, cut off or too large.
+        TraceError: a packed file that is damaged, cut off or too large.
     """
     with path.open("rb") as file:
-        if file.read(len(GZIP)) != GZIP:
+        if not is_packed(file.read(_HEAD)):
             return None
     return _unpacked(path, path.read_bytes())
+
+
+def first_bytes(path: Path, most: int) -> bytes:
+    """The first bytes of what a file holds, unpacked.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return unpacked_head(file.read(_HEAD), most)
 
 
 def _unpacked(path: Path, data: bytes) -> bytes:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from warnings import warn
 
 from harness.errors import Fault, TraceError, told
-from harness.files.packed import GZIP
+from harness.files.packed import unpacked_head
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
     from harness.registries import ReaderSpec
 
 _SNIFFED = 4096
+_READ = 1 << 16
 
 
 def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> ReaderSpec:
@@ -27,7 +27,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
     """
     if path.is_dir():
         return _of_folder(path, plugins, name)
-    _check_file(path)
+    require_readable(path)
     if name is not None:
         return plugins.reader(name)
     named = [
@@ -46,11 +46,8 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         return candidates[0]
     known = ", ".join(plugins.readers.names())
     if not candidates:
-        raise TraceError(
-            str(path),
-            [Fault("", "no reader knows this format")],
-            hint=f"name its format with --reader (one of: {known})",
-        )
+        hint = advice(path, plugins) or f"name its format with --reader (one of: {known})"
+        raise TraceError(str(path), [Fault("", "no reader knows this format")], hint=hint)
     raise TraceError(
         str(path),
         [Fault("", f"more than one reader takes it: {', '.join(spec.name for spec in candidates)}")],
@@ -65,22 +62,43 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
     for spec in plugins.readers:
         if _takes(spec, spec.folder, path):
             return spec
-    raise TraceError(str(path), [Fault("", "is a directory, not a trace file")])
+    hint = advice(path, plugins)
+    raise TraceError(str(path), [Fault("", "is a directory, not a trace file")], hint=hint)
+
+
+def advice(path: Path, plugins: Plugins) -> str | None:
+    """What readers say about a file or folder that none takes as it is; None where no one knows it."""
+    for spec in plugins.readers:
+        if spec.advise is not None and (said := _asked(spec, spec.advise, path)) is not None:
+            return str(said)
+    return None
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
     """Whether a reader says that something is for it; one that fails does not, so that others can read it."""
+    return ask is not None and bool(_asked(spec, ask, path, *head))
+
+
+def _asked(spec: ReaderSpec, ask: Callable[..., object], path: Path, *head: bytes) -> object:
+    """What a reader answers about a file or folder; None from one that fails."""
     try:
-        return ask is not None and bool(ask(path, *head))
+        return ask(path, *head)
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:
         how = f"failed when it was asked whether it reads {path}: {told(error)}"
         warn(f"reader {spec.name!r} of {spec.owner!r} {how}; it is left out", stacklevel=2)
-        return False
+        return None
 
 
-def _check_file(path: Path) -> None:
+def require_readable(path: Path) -> None:
+    """Make sure that a file or folder can be read.
+
+    Raises:
+        TraceError: there is none, it cannot be read, or is an empty file.
+    """
+    if path.is_dir():
+        return
     try:
         size = path.stat().st_size
         with path.open("rb"):
@@ -95,12 +113,6 @@ def _check_file(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes, decompressed; what cannot be decompressed is left as it is."""
+    """The first bytes, unpacked; what cannot be unpacked is left as it is."""
     with path.open("rb") as file:
-        head = file.read(_SNIFFED)
-    if head.startswith(GZIP):
-        try:
-            return zlib.decompressobj(wbits=31).decompress(head, _SNIFFED)
-        except zlib.error:
-            return head
-    return head
+        return unpacked_head(file.read(_READ), _SNIFFED)

@@ -15,6 +15,9 @@ CAPACITY = "harness.capacity."
 """Metadata keys that start so give the size of the traced machine: `harness.capacity.cpu` in millicores."""
 
 
+NODE = "harness.node."
+"""Metadata keys that start so give what one node of it had."""
+
 _DIGITS = 19
 
 
@@ -37,7 +40,16 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
 
 def traced_capacity(trace: Trace, resource: str) -> int | None:
     """How much of a resource the traced machine had; None where the trace does not say."""
-    text = trace.metadata.get(f"{CAPACITY}{resource}", "")
+    return _stated(trace, f"{CAPACITY}{resource}")
+
+
+def traced_node(trace: Trace, resource: str) -> int | None:
+    """How much of a resource one node of the traced machine had; None where the trace does not say."""
+    return _stated(trace, f"{NODE}{resource}")
+
+
+def _stated(trace: Trace, key: str) -> int | None:
+    text = trace.metadata.get(key, "")
     capacity = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
     return capacity if 0 < capacity <= INT64_MAX else None
 

@@ -21,6 +21,8 @@ class Reading:
             (for readers that make one row of one record).
         notes: conventions that were applied, as sentences for the user.
         metadata: key-value pairs to keep with the trace (`harness.source`, `harness.license`, ...).
+        place: where a row of `frame`, from 0, stands in the source, such as `a.csv: row 3`; None where rows
+            are called by their numbers.
     """
 
     frame: pl.DataFrame
@@ -28,6 +30,7 @@ class Reading:
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    place: Callable[[int], str] | None = None
 
 
 def fault_of(reading: Reading) -> str | None:
@@ -40,6 +43,7 @@ def fault_of(reading: Reading) -> str | None:
         "left_out": (reading.left_out, _maps(reading.left_out, _is_count), "a mapping of texts to numbers"),
         "notes": (reading.notes, _are_texts(reading.notes), "a tuple of texts"),
         "metadata": (reading.metadata, _maps(reading.metadata, _is_text), "a mapping of texts to texts"),
+        "place": (reading.place, reading.place is None or callable(reading.place), "a function of a row"),
     }
     for name, (value, right, wanted) in told.items():
         if not right:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -10,6 +11,7 @@ import polars as pl
 from harness.errors import Fault
 from harness.units import format_duration
 
+_ROW = re.compile(r"row ([0-9,]+)")
 _LISTED = 1000
 """Rows that are named for one rule; what breaks a rule more often than that is counted."""
 
@@ -56,6 +58,19 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
             beyond.append(Fault(f"column {rule.column}", f"{len(places) - _LISTED:,} more rows: {what}"))
     found.sort(key=lambda item: item[:2])
     return [fault for _, _, fault in found] + beyond
+
+
+def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
+    """A fault of a row of a frame as one of the file that it comes from.
+
+    Args:
+        fault: as `breaches` names it.
+        place: where a row, counted from 0, stands in the file; None for its number.
+    """
+    found = None if place is None else _ROW.match(fault.where)
+    if place is None or found is None:
+        return fault
+    return Fault(place(int(found[1].replace(",", "")) - 1) + fault.where[found.end() :], fault.what)
 
 
 def shown(value: Any, dtype: pl.DataType | None = None) -> str:

@@ -176,6 +176,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("recorded_end", Kind.TIME, "when it really ended; never used by a policy"),
 )
 
+REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
+"""The columns that every trace has."""
+
 _BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
 REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)

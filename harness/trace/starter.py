@@ -32,7 +32,7 @@ from harness.cluster.manifests import (
 from harness.cluster.model import MOST_NODES
 from harness.cluster.shares import split_in_units
 from harness.errors import Fault, InputError, TraceError
-from harness.trace.demand import demands_of
+from harness.trace.demand import demands_of, traced_node
 from harness.trace.job_rows import filled, job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, resources_of
 from harness.trace.trace import Trace
@@ -176,7 +176,8 @@ def start(
     faults = _unfit_names(queues, sorted(set(doors["namespace"])), demands)
     capacity = {name: wanted_capacity(name, demand, load) for name, demand in demands.items()}
     largest = {name: int(frame[f"{REQUEST}{name}"].max() or 0) for name in demands}  # type: ignore[arg-type]
-    given = _node(capacity, largest, node or {})
+    traced = _traced(trace, largest)
+    given = _node(capacity, largest, {**traced, **(node or {})})
     for resource, amount in largest.items():
         if amount > given.get(resource, 0):
             asked, has = (format_amount(resource, each) for each in (amount, given.get(resource, 0)))
@@ -196,6 +197,8 @@ def start(
         f"{count} {nodes}: {busy} % are busy on average, or as large as the traced machine",
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
+    if traced and not node:
+        why.append(f"of {', '.join(traced)} a node has what one of the traced machine had")
     unasked = [name for name in given if name not in demands]
     if unasked:
         why.append(f"the trace does not ask for {' and '.join(unasked)}; what nodes have of it is assumed")
@@ -253,6 +256,12 @@ def _unfit_names(
         for name in resources
         if name not in known and "/" not in name
     ]
+
+
+def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
+    """What a node of the traced machine had, as far as the trace says it and the largest pod fits."""
+    stated = {name: traced_node(trace, name) for name in largest}
+    return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 
 
 def _node(

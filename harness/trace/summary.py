@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from harness.trace.demand import traced_capacity
 from harness.trace.job_rows import ROW, ROWS
 from harness.trace.level import SUBMIT, level_of, recorded_peak, timed_jobs
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, resources_of
@@ -44,6 +45,7 @@ class ResourceUse:
             from the first to the last submission.
         peak: the most that is asked for at once then, at any time.
         recorded_peak: the most that really ran at once; None where that is not known.
+        capacity: how much the traced machine had; None where the trace does not say it.
     """
 
     job: Spread
@@ -51,6 +53,7 @@ class ResourceUse:
     p95: int
     peak: int
     recorded_peak: int | None = None
+    capacity: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def summarize(trace: Trace) -> Summary:
         gangs=int(gang.sum()),
         gang_sizes=dict(jobs["pods"].filter(gang).value_counts().sort("pods").iter_rows()),
         recorded_wait=_spread(jobs[_WAIT].drop_nulls()) if known else None,
-        resources={name: _use(jobs, name) for name in resources},
+        resources={name: _use(jobs, name, traced_capacity(trace, name)) for name in resources},
         tenants=_tenants(jobs, resources, waits=known),
         priorities=_priorities(jobs),
         missing=_missing(trace.frame),
@@ -156,13 +159,13 @@ def _spread(values: pl.Series) -> Spread:
     return Spread(len(values), exact_sum(values) / len(values), p50, p90, p99, _whole(values.max()))
 
 
-def _use(jobs: pl.DataFrame, resource: str) -> ResourceUse:
+def _use(jobs: pl.DataFrame, resource: str, capacity: int | None) -> ResourceUse:
     amount = jobs[f"{REQUEST}{resource}"]
     asks = amount > 0
     level = level_of(jobs, resource)
     ran = recorded_peak(jobs, resource)
     asked = _spread(amount if asks.all() else amount.filter(asks))
-    return ResourceUse(asked, level.mean, level.quantile(_P95), level.peak, ran)
+    return ResourceUse(asked, level.mean, level.quantile(_P95), level.peak, ran, capacity)
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:

@@ -19,10 +19,12 @@ import polars as pl
 from harness.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told
 from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.options import resolve
-from harness.trace.choose import choose_reader
+from harness.trace.choose import advice, choose_reader
 from harness.trace.digest import frame_digest
 from harness.trace.homes import homed, homed_rows, map_hint
 from harness.trace.reader import Reading, fault_of
+from harness.trace.rules import placed
+from harness.trace.schema import REQUIRED
 from harness.trace.validate import checked, cluster_faults, unknown_names
 from harness.units import SECOND
 
@@ -46,7 +48,7 @@ class Trace:
         time_zone: of the timestamps; None if they have none.
         origin: what simulated times count from, microseconds since the epoch: the first submit time floored
             to a whole second; 0 for durations, of which no window was chosen.
-        sha256: of the file's bytes; of a folder, of all files in it.
+        sha256: of the file's bytes; of a folder, of all files in it; "" where nobody asked for it.
         metadata: what the file says about itself (`harness.source`, `harness.license`, ...).
         rows_read: how many job records the source holds.
         left_out: reason -> how many of them are not in `frame`.
@@ -96,6 +98,7 @@ def open_trace(
     reader: str | None = None,
     options: Mapping[str, Any] = _NOTHING,
     cluster: Cluster | None = None,
+    hashed: bool = True,
 ) -> Trace:
     """Read a trace and check it.
 
@@ -105,6 +108,7 @@ def open_trace(
         reader: the reader's name; by default the file's suffix decides, then its first bytes.
         options: the reader's options; unnamed ones take their defaults.
         cluster: check also whether the trace fits it.
+        hashed: whether the trace has the hash of the file, for which all of its bytes are read.
 
     Raises:
         TraceError: the file cannot be read, or breaks the schema; every fault is named.
@@ -113,15 +117,17 @@ def open_trace(
     """
     path = Path(path)
     if path == STANDARD_INPUT:
-        return _open_standard_input(plugins, reader=reader, options=options, cluster=cluster)
+        return _open_standard_input(plugins, reader=reader, options=options, cluster=cluster, hashed=hashed)
     spec = choose_reader(path, plugins, reader)
     values = resolve(spec.options, options, owner=f"reader {spec.name}")
     reading = _read(path, spec, values)
     frame, faults = checked(reading.frame)
     if faults:
         faults += unknown_names(homed_rows(frame, cluster), cluster) if cluster is not None else []
+        faults = [placed(fault, reading.place) for fault in faults]
         more = len(faults) > FAULTS_SHOWN
-        hint = (
+        lacks = not set(REQUIRED) <= set(reading.frame.columns)
+        hint = (lacks and advice(path, plugins)) or (
             f"list them all: harness trace check {path}" if more else "docs/traces.md describes every column"
         )
         raise TraceError(str(path), faults, hint=hint)
@@ -135,7 +141,7 @@ def open_trace(
         kind,
         zone,
         first // SECOND * SECOND if kind == "timestamp" else 0,
-        _sha256(path),
+        _sha256(path) if hashed else "",
         dict(reading.metadata),
         reading.rows_read,
         dict(reading.left_out),
@@ -144,6 +150,7 @@ def open_trace(
         values,
     )
     if cluster is not None and (faults := cluster_faults(homed(trace, cluster), cluster)):
+        faults = [placed(fault, reading.place) for fault in faults]
         raise TraceError(str(path), faults, hint=map_hint(faults))
     return trace
 

@@ -14,4 +14,5 @@ trap 'rm -rf "$fresh"' EXIT
 "$fresh/oldest/bin/python" -m pytest -q -n 2 tests/comparison tests/engine tests/export tests/files tests/live tests/metrics \
   tests/recording tests/runs tests/test_packaging.py tests/test_plugins.py tests/trace/test_sums.py \
   tests/trace/test_summary.py tests/plugins/readers/test_parquet_reader.py tests/plugins/readers/test_tables.py \
-  tests/plugins/readers/test_table_terms.py
+  tests/plugins/readers/test_table_terms.py tests/plugins/readers/test_short_mappings.py \
+  tests/plugins/readers/test_table_suggestions.py

@@ -216,6 +216,115 @@ WORLDS = {
 }
 
 
+def of_gangs(per_job: bool) -> list[dict[str, Any]]:
+    """Gangs of 2, 4, 8, ... pods with a few cores each, or with those of all of them."""
+    sizes = [2 ** (1 + number % 5) for number in range(60)]
+    return [
+        {**row, "pods": pods, "request.cpu": 1000 * (1 + number % 3) * (pods if per_job else 1)}
+        for number, (row, pods) in enumerate(zip(spread(60), sizes, strict=True))
+    ]
+
+
+def limited(limit: timedelta) -> list[dict[str, Any]]:
+    """Jobs with a limit."""
+    return spread(40, requested_time=limit)
+
+
+def recorded_jobs(*, jump: int, limits: bool = False) -> list[dict[str, Any]]:
+    """Jobs of two hours, of which so many run across a change of clocks: an hour too short."""
+    rows = []
+    for number in range(40):
+        across = number < jump
+        start = 60 * (number + 10 if across else 600 + 7 * number)
+        ran = timedelta(hours=2, seconds=number)
+        seen = ran - timedelta(hours=1 if across else 0)
+        row: dict[str, Any] = {"submit_time": start, "duration": ran.seconds, "queue": "ab"[number % 2]}
+        if limits:
+            row |= {
+                "duration": seen.seconds,
+                "requested_time": ran + timedelta(hours=0 if across else 5),
+            }
+        else:
+            at = timedelta(seconds=start)
+            row |= {"recorded_start": at, "recorded_end": at + seen}
+        rows.append(row)
+    return rows
+
+
+def recorded_starts(later: int) -> list[dict[str, Any]]:
+    """Jobs that started so many seconds after their submission, or before."""
+    return [
+        {
+            **row,
+            "recorded_start": timedelta(seconds=row["submit_time"] + 1000 + later),
+            "submit_time": row["submit_time"] + 1000,
+        }
+        for row in spread(30)
+    ]
+
+
+LONG = [*spread(40), {"submit_time": 100_000, "queue": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("check", "planted", "sound", "says"),
+    [
+        ("total-as-pod", of_gangs(per_job=True), of_gangs(per_job=False), "cpu of a pod grows in proportion"),
+        (
+            "limit-long",
+            limited(timedelta(days=60)),
+            limited(timedelta(days=20)),
+            "half of the 40 jobs with a limit",
+        ),
+        (
+            "longer-than-trace",
+            [*LONG, {"duration": 10**9}],
+            [*LONG, {"duration": 90_000}],
+            "1 of 42 jobs (2.38 %) run longer than the 1d03h of the trace",
+        ),
+        ("zone", recorded_jobs(jump=4), recorded_jobs(jump=2), "of 4 of 40 jobs (10 %)"),
+        (
+            "clock-backwards",
+            recorded_starts(-60),
+            recorded_starts(60),
+            "30 of 30 jobs (100 %) have a recorded_start before their submit_time",
+        ),
+    ],
+)
+def test_faults_of_a_mapping_are_found(
+    check: str,
+    planted: list[dict[str, Any]],
+    sound: list[dict[str, Any]],
+    says: str,
+    findings: Callable[..., dict[str, str]],
+) -> None:
+    """A total taken as a pod's, limits of months, jobs of decades, zones and clocks; else not."""
+    assert findings(*planted)[check].startswith(says)
+    assert check not in findings(*sound)
+
+
+@pytest.mark.parametrize(("day", "jump", "found"), [(29, 4, True), (29, 2, False), (25, 4, False)])
+def test_limits_tell_of_clocks_that_were_changed(
+    day: int, jump: int, found: bool, write_trace: Callable[..., Path]
+) -> None:
+    """Where jobs ran an hour less than their limit, all at one Sunday morning in October; else not."""
+    path = write_trace(*recorded_jobs(jump=jump, limits=True))
+    at = pl.lit(datetime(2023, 10, day)) + pl.col("submit_time")
+    pl.read_parquet(path).with_columns(submit_time=at).write_parquet(path)
+    said = {finding.check: finding.says for finding in lint(open_trace(path, PLUGINS))}
+    assert ("zone" in said) is found
+    if found:
+        assert said["zone"].startswith("4 of 40 jobs (10 %) ran an hour more or less than their limit")
+
+
+@pytest.mark.parametrize("name", ["philly", "mix", "openb", "hpc2n"])
+def test_bundled_traces_have_none_of_the_faults_of_mappings(name: str) -> None:
+    """Their readers know whose amounts are, and in which unit and zone."""
+    trace = open_trace(Path(__file__).parents[2] / "traces" / f"{name}.parquet", PLUGINS)
+    found = {finding.check for finding in lint(trace)}
+    assert not found & {"total-as-pod", "limit-long", "longer-than-trace", "zone", "clock-backwards"}
+
+
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_trace_that_was_made_for_a_finding_has_it(
     name: str, findings: Callable[..., dict[str, str]]

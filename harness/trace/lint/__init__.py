@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.cluster.model import Cluster
-from harness.trace.lint import capacity, columns, durations, names, times, topology, units
+from harness.trace.lint import amounts, capacity, columns, durations, names, times, topology, units, zones
 from harness.trace.lint.finding import Finding, Material
 from harness.trace.trace import Trace
 
@@ -21,10 +21,14 @@ CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
     durations.check_work,
     durations.check_censored,
     durations.check_limits,
+    durations.check_long_limits,
+    durations.check_span,
+    zones.check,
     names.check_tenants,
     names.check_priorities,
     names.check_ids,
     units.check,
+    amounts.check_totals,
 )
 """What is looked at, in the order in which it is said."""
 

@@ -9,13 +9,14 @@ import polars as pl
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted
 from harness.trace.schema import REQUEST
-from harness.units import MINUTE, SECOND, format_duration
+from harness.units import DAY, MINUTE, SECOND, format_duration
 
 REQUESTED = "requested_time"
 """The column in which readers keep the run time that a user asked for."""
 
 _LEAST = 10
 _FEW = 1000
+_MONTH = 30 * DAY
 _STILL_RUNNING = ("running", "pending", "unknown")
 
 
@@ -81,6 +82,11 @@ def check_limits(material: Material) -> Iterator[Finding]:
                 f"{counted(limited, jobs.height)} run as long as requested, to a minute",
                 "most of them were killed at their limit and would have run longer",
             )
+    yield from _at_limit(jobs)
+
+
+def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
+    """One duration that many of the longest have."""
     long = jobs.filter(pl.col("duration") >= pl.col("duration").quantile(0.95, "nearest"))["duration"]
     duration, same = long.value_counts(sort=True).sort(["count", "duration"], descending=True).row(0)
     if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
@@ -88,4 +94,38 @@ def check_limits(material: Material) -> Iterator[Finding]:
             "cut-at-limit",
             f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, like the longest",
             "a limit, or a default where the duration was not known: look where it comes from",
+        )
+
+
+def check_long_limits(material: Material) -> Iterator[Finding]:
+    """Limits of months: no site gives most jobs so long, but minutes taken as hours and instants look so."""
+    if REQUESTED not in material.jobs.columns:
+        return
+    limits = material.jobs[REQUESTED].drop_nulls().to_physical()
+    typical = int(limits.quantile(0.5, "nearest") or 0) if len(limits) else 0
+    if typical > _MONTH:
+        yield Finding(
+            "limit-long",
+            f"half of the {len(limits):,} jobs with a limit may run for {format_duration(typical)} or more",
+            "is the unit right, is the limit an instant, or does a number stand for none? "
+            "In a mapping below() and unless() take such numbers away",
+        )
+
+
+def check_span(material: Material) -> Iterator[Finding]:
+    """Jobs that ran longer than all that the trace shows: an end less a start of 0 is one of decades."""
+    jobs = material.jobs
+    first, last = int(jobs[SUBMIT].min() or 0), int(jobs[SUBMIT].max() or 0)  # type: ignore[arg-type]
+    if "recorded_end" in jobs.columns and jobs["recorded_end"].count():
+        end = int(jobs["recorded_end"].to_physical().max() or 0)  # type: ignore[arg-type]
+        last = max(last, end - material.trace.origin)
+    span = last - first
+    longer = int((jobs["duration"] > span).sum())
+    most = int(jobs["duration"].max() or 0)  # type: ignore[arg-type]
+    if longer and span >= DAY:
+        yield Finding(
+            "longer-than-trace",
+            f"{counted(longer, jobs.height)} run longer than the {format_duration(span)} of the trace, "
+            f"up to {format_duration(most)}",
+            "is the unit right, or does a start of 0 stand for none?",
         )

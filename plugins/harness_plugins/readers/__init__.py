@@ -5,23 +5,21 @@ Only what registers them is imported with the plugin; a reader's own module is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from harness import Reading, RegisterReader, hookimpl
+from harness import RegisterReader, hookimpl
 from harness_plugins.readers.formats import FORMATS
 
 
-def _reader(module: str) -> Callable[[Path, Mapping[str, Any]], Reading]:
-    """The function `read` of a module of this package, which is imported when it is first called."""
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of this package, which is imported when it is first called."""
 
-    def read(path: Path, options: Mapping[str, Any]) -> Reading:
-        reading: Reading = import_module(f"{__name__}.{module}").read(path, options)
-        return reading
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(f"{__name__}.{module}"), name)(*arguments)
 
-    return read
+    return call
 
 
 @hookimpl
@@ -30,10 +28,12 @@ def harness_register_readers(register: RegisterReader) -> None:
     for kind in FORMATS:
         register(
             kind.name,
-            _reader(kind.module),
+            _later(kind.module, "read"),
             help=kind.help,
             suffixes=kind.suffixes,
             sniff=kind.sniff,
             options=kind.options,
             folder=kind.folder,
+            advise=_later(kind.advise, "advise") if kind.advise else None,
+            draft=_later(kind.draft, "suggest") if kind.draft else None,
         )

@@ -24,6 +24,8 @@ class Format:
         options: of its reader.
         suffixes: that decide by themselves, unless another format has them too.
         folder: whether a folder is of it; None where it is one of files only.
+        advise: the module whose function `advise` says what to do about what no reader takes; "" for none.
+        draft: the module whose function `suggest` writes a mapping to start from; "" for none.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Format:
     options: tuple[Option, ...] = ()
     suffixes: tuple[str, ...] = ()
     folder: Callable[[Path], bool] | None = None
+    advise: str = ""
+    draft: str = ""
 
 
 FORMATS: tuple[Format, ...] = (
@@ -117,8 +121,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "csv",
-        "mapped_csv",
-        "delimited text of any columns, by a mapping",
+        "tables.short",
+        "tables of any columns, such as delimited text, by a short mapping: see docs/traces.md",
         sniff.is_canonical_csv,
         options=options.CSV_OPTIONS,
     ),
@@ -129,6 +133,8 @@ FORMATS: tuple[Format, ...] = (
         lambda path, head: False,
         options=options.TABLE_OPTIONS,
         folder=lambda path: False,
+        advise="tables.fitting",
+        draft="tables.suggest",
     ),
     Format(
         "philly-log",

@@ -14,8 +14,9 @@ from typing import Any
 import polars as pl
 
 from harness_plugins.readers.tables.syntax import Call, Column, Literal, Source, Sum, parse_source
+from harness_plugins.readers.tables.terms import Terms
 from harness_plugins.readers.tables.times import Clock
-from harness_plugins.readers.tables.values import ROW, Columns, Terms
+from harness_plugins.readers.tables.values import ROW, Columns
 
 SOURCES = int(os.environ.get("TABLE_TERMS", "400"))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

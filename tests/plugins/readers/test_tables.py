@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+import re
 import tarfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from cli_environment import called
 
 from harness.errors import OptionError, TraceError
@@ -23,6 +28,7 @@ from harness_plugins.readers.tables.reading import read
 
 NAMES = "job_id: id\nsubmit_time: 'submitted : unix'\nduration: ran\nqueue: part\n"
 SHARED = Path(__file__).parents[4] / "shared" / "tables"
+EXCERPTS = Path(__file__).with_name("tables")
 Make = Callable[..., pl.DataFrame]
 
 
@@ -199,18 +205,122 @@ def packed(text: str) -> dict[str, bytes]:
         member = tarfile.TarInfo("t.tsv")
         member.size = len(text)
         tar.addfile(member, io.BytesIO(text.encode()))
+    zstd = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(zstd, "zstd") as stream:
+        stream.write(text.encode())
     return {
         "t.tsv": text.encode(),
         "t.tsv.gz": gzip.compress(text.encode()),
+        "t.tsv.bz2": bz2.compress(text.encode()),
+        "t.tsv.xz": lzma.compress(text.encode()),
+        "t.tsv.zst": zstd.getvalue().to_pybytes(),
         "t.tsv.tar.gz": archive.getvalue(),
     }
 
 
-@pytest.mark.parametrize("name", ["t.tsv", "t.tsv.gz", "t.tsv.tar.gz"])
+PACKED = ("t.tsv.gz", "t.tsv.bz2", "t.tsv.xz", "t.tsv.zst")
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_packed_file_that_is_cut_off_is_named(name: str, made: Make) -> None:
+    """As what it is, and never read in part."""
+    content = packed("id\tsubmitted\tran\tpart\n1\t10\t5\tq\n" * 99)[name]
+    with pytest.raises(TraceError, match=r"is not a whole (gzip|bzip2|xz|zstd) file"):
+        made(content[:-6], name=name)
+
+
+@pytest.mark.parametrize("name", ["t.tsv", *PACKED, "t.tsv.tar.gz"])
 def test_texts_may_be_packed(name: str, made: Make) -> None:
     """With tabs by their suffix."""
     content = packed("id\tsubmitted\tran\tpart\n1\t10\t5\tq\n")[name]
     assert made(content, keys="delimiter: tab", name=name)["duration"].to_list() == [timedelta(seconds=5)]
+
+
+def test_cells_in_quotes_may_hold_line_breaks(made: Make) -> None:
+    """Rows with too few or too many cells, and a quote that never closes, are named."""
+    text = 'id,submitted,ran,part\n1,10,5,"a\nb"\n\n2,11,6,"say ""q"""\n'
+    assert made(text.encode(), name="t.csv")["queue"].to_list() == ["a\nb", 'say "q"']
+    for wrong, says in {
+        text + "3,4\n5,6,7,8,9\n": "row 3: has 2 cells instead of 4",
+        text + '3,12,7,"c\n4,13,8,d\n': "line 6: begins a row with a quote that does not close",
+        text + "3,12,7,\xe9\n": "line 6: is not UTF-8 text: byte 0xe9",
+    }.items():
+        with pytest.raises(TraceError, match=re.escape(says)):
+            made(wrong.encode("latin-1"), name="t.csv")
+
+
+def test_nan_is_nothing_in_json_as_in_parquet(made: Make) -> None:
+    """An infinite number is a fault."""
+    row = '{"id": 1, "submitted": 1, "ran": 5, "part": "q", "m": %s}\n'
+    found = made((row % "NaN" + row % "7.0").encode(), "request.memory: m\n", name="t.ndjson")
+    assert found["request.memory"].to_list() == [None, 7]
+    with pytest.raises(TraceError, match="line 2: holds inf, which is no number"):
+        made((row % "NaN" + row % "Infinity").encode(), name="t.ndjson")
+
+
+def test_keys_of_tres_that_are_there_with_types_alone_are_summed(made: Make) -> None:
+    """A job whose GPUs are said by type alone has them all; beside the whole number types count nothing."""
+    texts = [
+        "gres/gpu:v100=2,gres/gpu:a100=1",
+        "gres/gpu=4,gres/gpu:v100=4",
+        "cpu=1,gres/gpumem=7",
+        "gpu:v100:2",
+    ]
+    table = {"id": list("abcd"), "submitted": [1] * 4, "ran": [1] * 4, "part": ["q"] * 4, "t": texts}
+    found = made(table, "request.nvidia.com/gpu: tres(t, 'gres/gpu', 'gpu')\n")
+    assert found["request.nvidia.com/gpu"].to_list() == [3, 4, 0, 2]
+
+
+def test_columns_of_true_and_false_are_conditions(made: Make) -> None:
+    """Also as texts, whatever their case; other words are named."""
+    table = jobs(ok=[True, False], said=["True", "no"], other=["yes", "maybe"])
+    for keys, kept in {
+        "ok": ["7"],
+        "not ok": ["8"],
+        "said": ["7"],
+        "said == False and not ok": ["8"],
+    }.items():
+        assert made(table, keys=f"where: {keys}")["job_id"].to_list() == kept
+    with pytest.raises(TraceError, match="row 2: where: column other: 'maybe' is neither true nor false"):
+        made(table, keys="where: other")
+
+
+def test_names_of_columns_are_taken_as_they_are_written(made: Make) -> None:
+    """Python's parser takes the micro sign for a Greek letter."""
+    found = made({**jobs(), "µs": [5, 6]}, "requested_time: 'µs : us'\n")
+    assert found["requested_time"].to_physical().to_list() == [5, 6]
+
+
+def test_nanoseconds_are_rounded_as_numbers_are(made: Make) -> None:
+    """To the nearest microsecond, typed or counted, also before 1970."""
+    at = [1_500, -1_499]
+    table = pa.table(
+        {
+            **jobs(),
+            "n": at,
+            "t": pa.array(at, pa.timestamp("ns", "UTC")),
+            "d": pa.array([1_499, 1_500], pa.duration("ns")),
+        }
+    )
+    found = made(table, "recorded_start: t\nrecorded_end: 'n : unix-ns'\nrequested_time: d\n")
+    assert found["recorded_start"].to_physical().to_list() == [2, -1]
+    assert found["recorded_end"].to_physical().to_list() == [2, -1]
+    assert found["requested_time"].to_physical().to_list() == [1, 2]
+
+
+def test_faults_that_only_the_schema_finds_name_the_file_and_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of several files and after rows were left out; such as a name that two jobs have."""
+    (tmp_path / "d").mkdir()
+    for name, rows in {"a.csv": ["1,1,5,q", "2,1,5,z"], "b.csv": ["3,1,5,q", "9,1,5,z", "1,1,5,q"]}.items():
+        (tmp_path / "d" / name).write_text("\n".join(["id,submitted,ran,part", *rows, ""]))
+    columns = NAMES + "request.cpu: \"'1000'\"\n"
+    (tmp_path / "m.yaml").write_text("where: part != 'z'\ncolumns:\n" + indented(columns))
+    out = str(tmp_path / "out.parquet")
+    command = ["trace", "convert", str(tmp_path / "d"), out, "--map", str(tmp_path / "m.yaml")]
+    assert called(command) == 2
+    assert "b.csv: row 3 (job '1'), job_id" in capsys.readouterr().err
 
 
 def test_a_text_without_a_header_has_columns_by_number(tmp_path: Path) -> None:
@@ -243,7 +353,7 @@ def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) ->
     assert [str(each) for each in error.value.faults] == [
         "row 2: request.cpu: column cores: 'many' is not a number",
         "row 2: requested_time: column limit: 'soon' is not a span such as P0DT0H30M0S or 1-02:03:04",
-        "row 2: pods: nodes is less than 1",
+        "row 2: pods: column nodes: '0' is less than 1",
     ]
 
 
@@ -265,9 +375,10 @@ def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) ->
         ("pods: " + "(" * 3_000 + "a" + ")" * 3_000 + "\n", "", "is not understood"),
         ("pods: 'a if b else c'\n", "", "is not of the language"),
         ("podz: nodes\n", "", "podz: is no column of a trace"),
-        ("labels: nodes\n", "", "holds a map"),
+        ("labels: \"'nodes'\"\n", "", "labels: 'nodes': cannot be 'nodes' in every row"),
         ("total.cpu: a\nrequest.cpu: a\n", "", "total.cpu: is there beside request.cpu"),
-        ("", "where: part\n", "where: 'part' at character 1 is no condition"),
+        ("", "where: id\n", "where: id: column id is a number, and true or false is needed"),
+        ("", "where: part + 1\n", "where: 'part + 1' at character 1 is no condition"),
         ("", "where: part < 3 < 4\n", "is no condition"),
         ("", "zone: Mars\n", "zone: 'Mars' is no time zone"),
         ("", "wher: part\n", "wher: is no key of a mapping"),
@@ -277,7 +388,7 @@ def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) ->
         (
             "request.cpu: 'ran : s'\n",
             "",
-            "request.cpu: ran : s: 's' is none of its units (cores, millicores)",
+            "request.cpu: ran : s: 's' is none of its units (cores, millicores, %)",
         ),
         ("user: ran / 2\n", "", "user: ran / 2: divides, and a text is needed"),
         ("request.cpu: count(part)\n", "", "column part is a text, and count() takes a list"),
@@ -307,6 +418,39 @@ def test_named_mappings_say_where_data_are_from_and_what_is_a_guess() -> None:
     for name in named_mappings():
         about = read_mapping(name).about
         assert {"about", "source", "licence", "left_out", "conventions"} <= set(about), name
+        assert "machine" in about or any("no machine" in each for each in about["conventions"]), name
+
+
+def test_the_machine_of_a_mapping_is_the_load_and_the_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So many equal nodes: `trace info` has the load of them, and `cluster init` makes as many."""
+    pl.DataFrame(jobs(cores=[3, 4])).write_parquet(tmp_path / "t.parquet")
+    machine = "machine: {nodes: 3, node: {cpu: 4, memory: 8Gi}, source: its page}\n"
+    columns = indented(NAMES + "request.cpu: cores\n")
+    (tmp_path / "m.yaml").write_text(f"{machine}columns:\n{columns}")
+    out = str(tmp_path / "out.parquet")
+    command = ["trace", "convert", str(tmp_path / "t.parquet"), out, "--map", str(tmp_path / "m.yaml")]
+    assert called(command) == 0
+    said = "the machine is taken to have 3 nodes of cpu 4, memory 8Gi (its page)"
+    assert said in capsys.readouterr().out
+    assert called(["trace", "info", out]) == 0
+    assert re.search(r"\ncpu .* 12 +35.3 %", capsys.readouterr().out)
+    assert called(["cluster", "init", out, "-o", str(tmp_path / "c.yaml")]) == 0
+    made = list(yaml.safe_load_all((tmp_path / "c.yaml").read_text()))
+    nodes = [each["status"]["allocatable"]["cpu"] for each in made if each["kind"] == "Node"]
+    assert nodes == ["4"] * 3
+    for wrong, says in {
+        "{nodes: 3}": "machine: must have nodes and node",
+        "{nodes: 0, node: {cpu: 1}}": "machine.nodes: 0 is no number from 1 to",
+        "{nodes: 1, node: {cpu: x}}": "machine.node.cpu: 'x'",
+        "{nodes: 1, node: {cpu: 0}}": "machine.node.cpu: 0 must be more than nothing",
+        "{nodes: 1, node: 4}": "machine.node: must have an amount for each resource",
+    }.items():
+        (tmp_path / "m.yaml").write_text(f"machine: {wrong}\ncolumns:\n{columns}")
+        with pytest.raises(TraceError) as error:
+            read_mapping(str(tmp_path / "m.yaml"))
+        assert says in "\n".join(map(str, error.value.faults))
 
 
 def test_convert_takes_a_name_and_several_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -334,36 +478,85 @@ def test_convert_takes_a_name_and_several_files(tmp_path: Path, capsys: pytest.C
     assert called(["trace", "convert", paths[0], out, "--map", "nrel_eagle", "--reader", "csv"]) == 2
 
 
+READ_SO_FAR = Path("/proc/self/io")
+
+
+@pytest.mark.skipif(not READ_SO_FAR.is_file(), reason="the system does not say how much a process reads")
+def test_only_the_bytes_of_named_columns_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of F-DATA's kind, whose embeddings of 384 numbers are most of the file, less than a twentieth."""
+    count = 3000
+    numbers = np.random.default_rng(7).random((count, 384), dtype=np.float32)
+    columns = {
+        "jid": [f"jid_{number}" for number in range(count)],
+        "adt": ["2023-06-01 09:00:05+09"] * count,
+        "sdt": ["2023-06-01 09:01:05+09"] * count,
+        "edt": ["2023-06-01 10:01:05+09"] * count,
+        "duration": [3600.0] * count,
+        "nnuma": [2] * count,
+        "cnumat": [96] * count,
+        "mszl": [2.0**64] * count,
+        "elpl": [7200.0] * count,
+        "usr": ["u"] * count,
+        "embedding": pa.FixedSizeListArray.from_arrays(numbers.ravel(), 384),
+    }
+    path = tmp_path / "fdata_23_06.parquet"
+    pq.write_table(pa.table(columns), path)
+    out = str(tmp_path / "out.parquet")
+    assert (
+        called(["trace", "convert", str(path), out, "--map", "fdata"]) == 0
+    )  # what is read once is in memory
+    before = bytes_read()
+    assert called(["trace", "convert", str(path), out, "--map", "fdata"]) == 0
+    assert bytes_read() - before < path.stat().st_size / 20
+    capsys.readouterr()
+
+
+def bytes_read() -> int:
+    """How many bytes this process has read of files."""
+    return int(READ_SO_FAR.read_text().split("rchar: ")[1].split()[0])
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no tables beside the checkout")
 @pytest.mark.parametrize("name", named_mappings())
 def test_facsimiles_of_published_tables_have_the_values_that_they_mean(name: str) -> None:
     """Every value of every row, by the named mapping and by the one that stands beside the facsimiles."""
-    data = SHARED / "facsimile" / "data"
-    truth = pl.read_csv(SHARED / "facsimile" / "truth" / f"{name}.csv", infer_schema=False)
+    truth = SHARED / "facsimile" / "truth" / f"{name}.csv"
     for mapping in (name, str(SHARED / "mappings" / f"{name}.yaml")):
-        found = read(data, {"mapping": mapping, "also": ""}).frame
-        assert found.height == truth.height
-        if truth["job_id"].null_count() == 0:
-            found, truth = found.sort("job_id"), truth.sort("job_id")
-            assert found["job_id"].to_list() == truth["job_id"].to_list()
-        gpus = next((each for each in found.columns if each.endswith("/gpu")), "")
-        for column, wanted in (
-            ("submit_time", "submit_time_us"),
-            ("duration", "duration_us"),
-            ("requested_time", "requested_time_us"),
-            ("recorded_start", "recorded_start_us"),
-            ("recorded_end", "recorded_end_us"),
-            ("pods", "pods"),
-            ("request.cpu", "request_cpu_millicores"),
-            ("request.memory", "request_memory_bytes"),
-            (gpus, "request_gpu"),
-        ):
-            if column in found.columns:
-                values, right = found[column].to_physical().cast(pl.Int64), truth[wanted].cast(pl.Int64)
-                if column.startswith("request."):
-                    values, right = values.fill_null(0), right.fill_null(0)
-                assert values.to_list() == right.to_list(), column
+        agrees(SHARED / "facsimile" / "data", mapping, truth)
+
+
+@pytest.mark.parametrize("name", named_mappings())
+def test_excerpts_of_facsimiles_have_the_values_that_they_mean(name: str) -> None:
+    """Some thirty rows each, of all kinds that published tables have."""
+    agrees(EXCERPTS / name, name, EXCERPTS / name / "truth.csv")
+
+
+def agrees(data: Path, mapping: str, wanted: Path) -> None:
+    """What a mapping makes of a folder is the truth, value by value."""
+    truth = pl.read_csv(wanted, infer_schema=False)
+    found = read(data, {"mapping": mapping, "also": ""}).frame
+    assert found.height == truth.height
+    if truth["job_id"].null_count() == 0:
+        found, truth = found.sort("job_id"), truth.sort("job_id")
+        assert found["job_id"].to_list() == truth["job_id"].to_list()
+    gpus = next((each for each in found.columns if each.endswith("/gpu")), "")
+    for column, wanted_column in (
+        ("submit_time", "submit_time_us"),
+        ("duration", "duration_us"),
+        ("requested_time", "requested_time_us"),
+        ("recorded_start", "recorded_start_us"),
+        ("recorded_end", "recorded_end_us"),
+        ("pods", "pods"),
+        ("request.cpu", "request_cpu_millicores"),
+        ("request.memory", "request_memory_bytes"),
+        (gpus, "request_gpu"),
+    ):
+        if column in found.columns:
+            values, right = found[column].to_physical().cast(pl.Int64), truth[wanted_column].cast(pl.Int64)
+            if column.startswith("request."):
+                values, right = values.fill_null(0), right.fill_null(0)
+            assert values.to_list() == right.to_list(), column
 
 
 @pytest.mark.parametrize(

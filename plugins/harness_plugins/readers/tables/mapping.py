@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,16 @@ from typing import Any
 from harness.errors import Fault, OptionError, TraceError
 from harness.models.manifests import read_documents
 from harness.options import did_you_mean
-from harness.readers.schema import REQUEST, Kind, column_of
+from harness.readers.schema import REQUEST, column_of
 from harness.readers.source import contents
+from harness_plugins.readers.tables.machine import machine_faults
 from harness_plugins.readers.tables.syntax import (
+    Column,
     Condition,
     LanguageError,
     Source,
     columns_of,
+    numbered,
     parse_condition,
     parse_source,
     parse_term,
@@ -62,6 +65,7 @@ class TableMapping:
         delimiter: between the cells of a text.
         header: whether the first line of a text names its columns.
         about: what is to be known of the data: its source and licence, conventions, the machine.
+        short: whether it is columns alone, as `--reader csv` takes them: see `tables.short`.
     """
 
     name: str
@@ -74,11 +78,36 @@ class TableMapping:
     delimiter: str = ""
     header: bool = True
     about: Mapping[str, Any] = field(default_factory=dict)
+    short: bool = False
 
     @property
     def wanted(self) -> list[str]:
         """The columns of the table that it names."""
         return list(dict.fromkeys(self._wanted()))
+
+    def pick(self, has: Sequence[str]) -> list[str]:
+        """The columns of a file that are read; in the short form also those that are called as a trace's."""
+        there = set(has)
+        return [name for name in dict.fromkeys([*self.wanted, *self._own(has)]) if name in there]
+
+    def of_table(self, has: Sequence[str], root: Path) -> TableMapping:
+        """The same for a table of these columns; `root` is its file or folder, for messages.
+
+        Raises:
+            TraceError: in the short form neither it nor the table has a column that every trace needs.
+        """
+        if not self.short:
+            return self
+        columns = {**self.columns, **{name: Source(name, Column(name)) for name in self._own(has)}}
+        missing = [name for name in _REQUIRED if name not in columns]
+        if missing:
+            what = f"is neither mapped nor called so in the table, which has {', '.join(has):.200}"
+            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=HINT)
+        return replace(self, columns=columns)
+
+    def _own(self, has: Sequence[str]) -> list[str]:
+        """Columns of a table that need no mapping."""
+        return [name for name in has if name not in self.columns and column_of(name)] if self.short else []
 
     def _wanted(self) -> Iterator[str]:
         for source in self.columns.values():
@@ -120,6 +149,18 @@ def read_mapping(text: str) -> TableMapping:
 
 
 def _read(name: str, text: str) -> TableMapping:
+    content = yaml_mapping(name, text)
+    if not set(content) & {*_KEYS, *_ABOUT}:  # columns alone
+        content = {"columns": content}
+    return mapping_of(name, content)
+
+
+def yaml_mapping(name: str, text: str) -> dict[str, Any]:
+    """The one YAML mapping of a text.
+
+    Raises:
+        TraceError: it is none.
+    """
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
     content: Any = documents[0].content if len(documents) == 1 else None
@@ -127,14 +168,29 @@ def _read(name: str, text: str) -> TableMapping:
         faults.append(Fault("", "must be one YAML mapping with the key columns"))
     if faults:
         raise TraceError(name, faults, hint=HINT)
-    columns = content.get("columns", content if not set(content) & {*_KEYS, *_ABOUT} else None)
-    if columns is content:  # the short form: columns alone
-        content = {}
-    faults += _misplaced(content)
-    if not isinstance(columns, dict) or not columns:
+    return dict(content)
+
+
+def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) -> TableMapping:
+    """A mapping of keys and values as YAML has them.
+
+    Args:
+        name: for messages.
+        content: the keys.
+        short: see `TableMapping`.
+
+    Raises:
+        TraceError: it is not of the language; names each key, and the place in it.
+    """
+    faults = list(_misplaced(content))
+    columns = content.get("columns")
+    if not isinstance(columns, dict) or not (columns or short):
         faults.append(Fault("columns", "must say for each column of a trace what it is made of"))
         raise TraceError(name, faults, hint=HINT)
-    sources = dict(_sources(columns, faults))
+    header = bool(content.get("header", True))
+    sources = dict(_sources(columns, faults, short=short))
+    if short and not header:
+        sources = {target: numbered(source) for target, source in sources.items()}
     where = list(_conditions(content.get("where", ""), faults))
     if content.get("latest"):
         _parsed("latest", content["latest"], parse_term, faults)
@@ -157,8 +213,9 @@ def _read(name: str, text: str) -> TableMapping:
         tuple(where),
         str(content.get("latest", "")),
         delimiter,
-        bool(content.get("header", True)),
+        header,
         {key: content[key] for key in _ABOUT if key in content},
+        short,
     )
 
 
@@ -166,12 +223,14 @@ def _misplaced(content: Mapping[str, Any]) -> Iterator[Fault]:
     """Keys that a mapping does not have, and such of another type."""
     for key, value in content.items():
         if key not in (*_KEYS, *_ABOUT):
-            hint = did_you_mean(str(key), _KEYS)
-            yield Fault(str(key), f"is no key of a mapping; {hint or f'there are {chr(44).join(_KEYS)}'}")
+            hint = did_you_mean(str(key), _KEYS) or f"there are {', '.join(_KEYS)}"
+            yield Fault(str(key), f"is no key of a mapping; {hint}")
         elif key in _TEXTS and not isinstance(value, str):
             yield Fault(key, f"must be a text, and is {value!r:.60}")
         elif key == "header" and not isinstance(value, bool):
             yield Fault(key, "must be true or false")
+        elif key == "machine":
+            yield from machine_faults(value)
         elif key == "conventions" and not _are_texts(value):
             yield Fault(key, "must be a list of texts")
 
@@ -180,16 +239,14 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _sources(columns: Mapping[Any, Any], faults: list[Fault]) -> Iterator[tuple[str, Source]]:
+def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) -> Iterator[tuple[str, Source]]:
     for key, value in columns.items():
         name = str(key)
         resource = name.removeprefix(TOTAL)
         target = column_of(REQUEST + resource if name.startswith(TOTAL) and resource else name)
-        if target is None:
+        if target is None and not short:
             hint = did_you_mean(name, ["pods", "user", "requested_time", *_REQUIRED])
             faults.append(Fault(name, f"is no column of a trace{'; ' + hint if hint else ''}"))
-        elif target.kind is Kind.MAP:
-            faults.append(Fault(name, "holds a map, which the language cannot make"))
         elif name.startswith(TOTAL) and REQUEST + resource in columns:
             faults.append(Fault(name, f"is there beside {REQUEST}{resource}: write one of them"))
         elif not isinstance(value, (str, int)) or isinstance(value, bool):
@@ -201,7 +258,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault]) -> Iterator[tuple[
     if "pod_set" in columns and any(str(name).startswith(TOTAL) for name in columns):
         faults.append(Fault("pod_set", "cannot stand beside totals, which make the pod sets of a job"))
     missing = [name for name in _REQUIRED if name not in columns]
-    if missing:
+    if missing and not short:
         faults.append(Fault("columns", f"lacks {', '.join(missing)}, which every trace has"))
 
 

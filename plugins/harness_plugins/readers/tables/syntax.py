@@ -3,7 +3,7 @@
     SOURCE    = VALUE [: UNIT]  |  'constant'
     VALUE     = TERM [/ TERM]
     TERM      = column | col("a name") | number | TERM + TERM | TERM - TERM | FUNCTION(...)
-    CONDITION = TERM op TERM | TERM is None | TERM in ('a', 'b') | and, or, not
+    CONDITION = TERM op TERM | TERM is None | TERM in ('a', 'b') | TERM | and, or, not
 
 Python's own parser reads it. What it reads becomes the few classes below, or a fault that names the place. So
 a mapping can read no file, see no clock, and call nothing.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import NoReturn, TypeAlias
@@ -52,9 +52,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number or a text."""
+    """A number, a text, or true or false."""
 
-    value: Decimal | str
+    value: Decimal | str | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,13 @@ class IsIn:
 
 
 @dataclass(frozen=True, slots=True)
+class IsTrue:
+    """Whether a term is true."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """Whether a condition does not hold."""
 
@@ -135,7 +142,7 @@ class Together:
     every: bool
 
 
-Condition: TypeAlias = Compared | IsNull | IsIn | Not | Together
+Condition: TypeAlias = Compared | IsNull | IsIn | IsTrue | Not | Together
 
 
 def parse_source(text: str) -> Source:
@@ -173,6 +180,24 @@ def parse_condition(text: str) -> Condition:
     return _condition(_parsed(text.strip()), text.strip())
 
 
+def numbered(source: Source) -> Source:
+    """A source whose whole numbers outside of functions are columns, for a table without names."""
+    if source.constant is not None:
+        return source
+    return replace(
+        source, term=_numbered(source.term), by=None if source.by is None else _numbered(source.by)
+    )
+
+
+def _numbered(term: Term) -> Term:
+    match term:
+        case Literal(Decimal() as value):
+            return Column(str(value))
+        case Sum(left, right, sign):
+            return Sum(_numbered(left), _numbered(right), sign)
+    return term
+
+
 def columns_of(each: Term | Condition | None) -> Iterator[str]:
     """The columns of the table that a term or a condition names."""
     match each:
@@ -184,7 +209,7 @@ def columns_of(each: Term | Condition | None) -> Iterator[str]:
         case Call(_, arguments):
             for argument in arguments:
                 yield from columns_of(argument)
-        case IsNull(term) | IsIn(term):
+        case IsNull(term) | IsIn(term) | IsTrue(term):
             yield from columns_of(term)
         case Not(condition):
             yield from columns_of(condition)
@@ -245,12 +270,12 @@ def _refuse(node: ast.AST, text: str, why: str = "") -> NoReturn:
 
 def _term(node: ast.expr, text: str) -> Term:
     match node:
-        case ast.Name(name):
-            return Column(name)
+        case ast.Name():  # as it is written: Python's parser takes some letters for others
+            return Column(ast.get_source_segment(text, node) or node.id)
         case ast.Constant(str() as value):
             return Literal(value)
         case ast.Constant(bool() as value):
-            return Literal(str(value).lower())
+            return Literal(value)
         case ast.Constant(value) if type(value) in (int, float):
             return Literal(_number(node, text))
         case ast.UnaryOp(ast.USub(), ast.Constant(value)) if type(value) in (int, float):
@@ -266,6 +291,12 @@ def _term(node: ast.expr, text: str) -> Term:
             if len(arguments) < least or (most is not None and len(arguments) > most):
                 _refuse(node, text, f"has {len(arguments)} arguments; {name}() takes {_count(least, most)}")
             return Call(name, tuple(_term(each, text) for each in arguments))
+        case ast.Call(ast.Name(name)) if name in FUNCTIONS or name == "col":
+            _refuse(
+                node,
+                text,
+                f"gives {name}() what it does not take: names of arguments, or too many",
+            )
         case ast.Call(ast.Name(name)):
             _refuse(node, text, f"calls {name}(), which the language does not have; {_HAS}")
         case _:
@@ -302,11 +333,14 @@ def _condition(node: ast.expr, text: str) -> Condition:
             return found if isinstance(operator, ast.In) else Not(found)
         case ast.Compare(left, [operator], [right]) if type(operator) in _OPERATORS:
             return Compared(_term(left, text), _OPERATORS[type(operator)], _term(right, text))
+        case ast.Name() | ast.Call() | ast.Constant(bool()):
+            return IsTrue(_term(node, text))
         case _:
             _refuse(
                 node,
                 text,
-                "is no condition; write A == B, A < B, A is None, A in ('x', 'y'), and, or, not",
+                "is no condition; write A == B, A < B, A is None, A in ('x', 'y'), and, or, not, or a "
+                "column of true and false",
             )
 
 

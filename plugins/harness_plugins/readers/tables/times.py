@@ -35,6 +35,11 @@ def is_form(unit: str) -> bool:
     return unit.startswith("%")
 
 
+def is_instant_unit(unit: str) -> bool:
+    """Whether a unit says how instants are written."""
+    return unit in INSTANT_UNITS or unit == "iso" or is_form(unit)
+
+
 class Clock:
     """How times without a zone are read.
 
@@ -78,7 +83,10 @@ class Clock:
         """
         if not is_form(unit):
             return _iso(cell)
-        form = read_form(unit)
+        try:
+            form = read_form(unit)
+        except ValueError as error:
+            raise ValueError(f"{unit!r} is no form of times: {error}") from error
         found = form.value(cell)
         if form.zoned:
             return When(pl.lit(None, pl.Datetime("us")), found.dt.timestamp("us"))

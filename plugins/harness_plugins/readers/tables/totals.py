@@ -8,6 +8,7 @@ import polars as pl
 
 from harness.readers.schema import REQUEST
 from harness_plugins.readers.tables.mapping import TOTAL
+from harness_plugins.readers.tables.values import ROW
 
 _CORE = 1000
 _FIRST = "main"
@@ -66,4 +67,4 @@ def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
         trace = trace.with_columns(pod_set=called)
         if "gang" not in trace.columns:
             trace = trace.with_columns(gang=pl.col(_ALL) > 1)
-    return trace.drop([each for each in trace.columns if each.startswith("\0")], *totals)
+    return trace.drop([each for each in trace.columns if each.startswith("\0") and each != ROW], *totals)

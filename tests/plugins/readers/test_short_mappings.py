@@ -1,4 +1,4 @@
-"""Plain CSV: the grammar of mappings, units, and what is refused."""
+"""The short form of mappings: columns alone, on text and on any other table, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from harness.errors import OptionError, TraceError
+from harness.errors import InputError, TraceError
+from harness.plugins import load
+from harness.trace.trace import open_trace
 
 JOBS = (
     "JobID|Submit|Start|End|Account|User|NCPUS|ReqMem|Nodes\n"
@@ -40,7 +43,7 @@ def test_columns_are_mapped_with_their_units(read_text: Callable) -> None:
     }
     assert second["recorded_start"] == datetime(2024, 1, 1, 1, tzinfo=UTC)
     assert second["duration"] == timedelta(seconds=30)
-    assert "duration is the column End - Start in iso" in trace.notes
+    assert "duration is End - Start:iso" in trace.notes
 
 
 def test_the_schemas_own_names_need_no_mapping(read_text: Callable) -> None:
@@ -65,7 +68,7 @@ def test_a_mapping_can_be_a_file(read_text: Callable, tmp_path: Path) -> None:
     (job,) = read_text(CANONICAL, mapping=str(mapping)).frame.to_dicts()
     assert (job["queue"], job["site"], job["duration"]) == ("all", "x", timedelta(hours=5.5))
     mapping.write_text("- queue\n")
-    with pytest.raises(TraceError, match="must be one mapping"):
+    with pytest.raises(TraceError, match="must be one YAML mapping"):
         read_text(CANONICAL, mapping=str(mapping))
 
 
@@ -76,12 +79,12 @@ def test_a_mapping_can_be_a_file(read_text: Callable, tmp_path: Path) -> None:
         ("duration", "hms", "02:30.5", timedelta(seconds=150.5)),
         ("duration", "ms", "1500", timedelta(seconds=1.5)),
         ("submit_time", "unix", "1356996147", datetime(2012, 12, 31, 23, 22, 27, tzinfo=UTC)),
-        ("submit_time", "%d.%m.%Y %H:%M", "31.12.2012 23:22", datetime(2012, 12, 31, 23, 22)),
+        ("submit_time", "%d.%m.%Y %H:%M", "31.12.2012 23:22", datetime(2012, 12, 31, 23, 22, tzinfo=UTC)),
         (
             "submit_time",
             "%Y-%m-%d %H:%M:%S.%f",
             "2024-03-01 07:01:55.25",
-            datetime(2024, 3, 1, 7, 1, 55, 250_000),
+            datetime(2024, 3, 1, 7, 1, 55, 250_000, tzinfo=UTC),
         ),
         (
             "submit_time",
@@ -112,44 +115,48 @@ def test_a_duration_can_be_the_same_in_all_rows(read_text: Callable) -> None:
     ("mapping", "message"),
     [
         ("job_id", "option map: 'job_id' is not COLUMN=SOURCE"),
-        ("duration=duration:years", "'years' is not one of its units"),
-        ("labels='site'", "option map: labels cannot be 'site' in every row"),
-        ("duration='long'", "option map: duration: 'long' is not a duration"),
-        ("request.cpu='many'", "option map: request.cpu cannot be 'many' in every row"),
-        ("request.cpu=priority - site", "option map: request.cpu is no duration"),
+        ("duration=duration:years", "'years' is none of its units"),
+        ("labels='site'", "labels: 'site': cannot be 'site' in every row"),
+        ("duration='long'", "duration: 'long': 'long' is not a duration"),
+        ("request.cpu='many'", "request.cpu: 'many': cannot be 'many' in every row"),
+        ("job_id=priority - site", "takes one text from another"),
+        ("job_id=Job ID", "'Job ID' is not understood"),
+        ("site=open('x')", r"calls open\(\), which the language does not have"),
         ("submit_time=site:%Y-%Q", "'%Y-%Q' is no form of times: %Q is none of the directives"),
         ("submit_time=site:%H:%M", "'%H:%M' is no form of times: it has no year"),
         ("submit_time=site:%d %b %Y %I:%M", "is no form of times: %I needs %p"),
     ],
 )
 def test_a_mapping_that_cannot_be_is_refused(read_text: Callable, mapping: str, message: str) -> None:
-    """Before anything is read by it."""
-    with pytest.raises(OptionError, match=message):
+    """With its key, and what there is instead."""
+    with pytest.raises(InputError, match=message):
         read_text(CANONICAL, map=mapping)
 
 
 def test_faults_name_the_columns_of_the_file(faults_of_text: Callable) -> None:
-    """Not those that they are mapped to."""
+    """And those that they are mapped to; a part of a device is none."""
     text = "A,B,E\n1,2024-01-01T00:00:00,x\n,2024-01-01T00:00:00,2023-01-01T00:00:00\n"
     mapping = "job_id=A, submit_time=B:iso, duration=E - B:iso, queue='q', request.cpu='1000'"
     assert faults_of_text(text, reader="csv", map=mapping) == [
-        "line 2: E: 'x' is not a time such as 2017-10-09T07:01:55+02:00",
-        "line 3: A: is empty",
-        "line 3: E: '2023-01-01T00:00:00' is before B",
+        "row 1: duration: column E: 'x', in iso, is not a time such as 2017-10-09T07:01:55+02:00",
+        "row 2: job_id: column A is empty",
+        "row 2: duration: E - B:iso is before it began (E '2023-01-01T00:00:00', B '2024-01-01T00:00:00')",
     ]
     halves = "job_id,submit_time,duration,queue,request.nvidia.com/gpu\na,0,1,q,0.5\n"
     assert faults_of_text(halves, reader="csv") == [
-        "line 2: request.nvidia.com/gpu: '0.5' is not a whole number"
+        "row 1: request.nvidia.com/gpu: column request.nvidia.com/gpu: '0.5' is not a whole number"
     ]
-    assert faults_of_text(text, reader="csv", map="job_id=Z")[0].startswith("header: has no column Z")
-    assert faults_of_text(text, reader="csv")[0].startswith("header: no column is mapped")
+    assert faults_of_text(text, reader="csv", map="job_id=Z")[0].startswith("column Z: is in no file")
+    assert faults_of_text(text, reader="csv")[0] == (
+        "job_id: is neither mapped nor called so in the table, which has A, B, E"
+    )
 
 
 def test_a_delimiter_is_one_character(read_text: Callable) -> None:
     """Or the word for a tab."""
     assert read_text(CANONICAL.replace(",", "\t"), reader="csv", delimiter="tab").frame.height == 1
     for delimiter in ("::", '"', "\n"):
-        with pytest.raises(OptionError, match="is neither comma, tab, nor one character"):
+        with pytest.raises(TraceError, match="is neither comma, tab, nor one character"):
             read_text(CANONICAL, delimiter=delimiter)
 
 
@@ -162,11 +169,14 @@ def test_without_a_header_columns_are_numbers(read_text: Callable) -> None:
         ("v1", timedelta(0), timedelta(hours=1), "s1", 4_000),
         ("v2", timedelta(minutes=5), timedelta(minutes=115), "s1", 2_000),
     ]
-    with pytest.raises(TraceError, match="has no column 9; the columns are 1, 2, 3, 4, 5"):
+    with pytest.raises(TraceError, match="column 9: is in no file; there is: 1, 2, 3, 4, 5"):
         read_text(text, reader="csv", header="no", map="job_id=9")
     with pytest.raises(TraceError) as told:
         read_text("v1,s1,0,3600,4\nv2,s1,x,7200,2\n", reader="csv", header="no", map=mapping)
-    assert {str(fault) for fault in told.value.faults} == {"line 2: 3: 'x' is not a number"}
+    assert {str(fault) for fault in told.value.faults} == {
+        "row 2: submit_time: column 3: 'x' is not a number",
+        "row 2: duration: column 3: 'x' is not a number",
+    }
 
 
 def test_names_in_two_columns_and_shares_of_a_core(read_text: Callable) -> None:
@@ -179,15 +189,30 @@ def test_names_in_two_columns_and_shares_of_a_core(read_text: Callable) -> None:
     assert frame["job_id"].to_list() == ["job_9/t1", "job_10/t1"]
     assert frame["request.cpu"].to_list() == [1_000, None]
     assert frame["gang"].to_list() == [False, False]
-    with pytest.raises(OptionError, match="duration is no text"):
-        read_text(text, reader="csv", header="no", map="job_id=1, duration=7 + 6")
+    with pytest.raises(TraceError, match="column 3: 'job_9' is not a number"):
+        read_text(text, reader="csv", header="no", map=mapping.replace("7 - 6", "3 - 6"))
+
+
+def test_the_short_form_takes_any_table_and_the_whole_language(tmp_path: Path) -> None:
+    """Parquet and JSON lines too; commas in parentheses and quotes part nothing; typed times need no unit."""
+    jobs = {"id": [1, 2], "at": [datetime(2024, 1, 1, tzinfo=UTC)] * 2, "ran": [60, -1], "most": [9, 7]}
+    pl.DataFrame(jobs).write_parquet(tmp_path / "t.parquet")
+    pl.DataFrame(jobs).with_columns(pl.col("at").dt.epoch("s")).write_ndjson(tmp_path / "t.ndjson")
+    mapping = "job_id=id, request.cpu='1', duration=first(unless(ran, -1), most), queue='a, b'"
+    plugins = load(only=["readers"])
+    for name, unit in (("t.parquet", ""), ("t.ndjson", ": unix")):
+        options = {"map": f"{mapping}, submit_time=at{unit}"}
+        frame = open_trace(tmp_path / name, plugins, reader="csv", options=options).frame
+        assert frame["duration"].to_list() == [timedelta(seconds=60), timedelta(seconds=7)]
+        assert frame["queue"].cast(pl.String).to_list() == ["a, b"] * 2
+        assert frame["submit_time"].to_list() == jobs["at"]
 
 
 def test_labels_of_nodes_are_pairs(read_text: Callable) -> None:
     """Between them stands a semicolon, or a comma in a cell in quotes; anything else is named."""
     text = 'a,"pool=a100;zone=b"\nb,"pool=a100, zone = b"\nc,\nd,pool=\n'
     mapping = "job_id=1, node_selector=2, submit_time='0s', duration='1h', queue='q'"
-    with pytest.raises(OptionError, match="submit_time cannot be"):
+    with pytest.raises(TraceError, match="submit_time: '0s': cannot be"):
         read_text(text, reader="csv", header="no", map=mapping)
     text = 'a,1,"pool=a100;zone=b"\nb,2,"pool=a100, zone = b"\nc,3,\nd,4,pool=\n'
     mapping = (

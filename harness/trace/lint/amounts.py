@@ -1,0 +1,47 @@
+"""Whether amounts of a pod are those of its whole job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.trace.job_rows import pods_of
+from harness.trace.lint.finding import Finding, Material
+from harness.trace.schema import REQUEST
+
+_LEAST = 20
+"""Jobs of several pods from which on a proportion says something."""
+
+_SIZES = 3
+"""Different numbers of pods from which on it does."""
+
+_SURE = 2.0
+"""Standard errors that the growth must be away from none and half of a proportion."""
+
+
+def check_totals(material: Material) -> Iterator[Finding]:
+    """Amounts that grow in proportion to the pods: a total taken as a pod's counts once for each pod."""
+    frame = material.trace.frame
+    rows = frame.select(pods_of(frame).alias("pods"), *(f"{REQUEST}{name}" for name in material.resources))
+    for resource in material.resources:
+        several = rows.filter((pl.col("pods") > 1) & (pl.col(f"{REQUEST}{resource}") > 0))
+        pods, amounts = several["pods"], several[f"{REQUEST}{resource}"]
+        if len(pods) >= _LEAST and pods.n_unique() >= _SIZES and _grows(pods, amounts):
+            yield Finding(
+                "total-as-pod",
+                f"{resource} of a pod grows in proportion to the pods in the {len(pods):,} rows with several",
+                "a total of the job was taken as a pod's: divide it by the pods, or map it as total."
+                f"{resource} (docs/tables.md)",
+            )
+
+
+def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
+    """Whether twice as many pods have about twice the amount each, by the slope of the logarithms."""
+    x, y = pods.cast(pl.Float64).log(2), amounts.cast(pl.Float64).log(2)
+    x, y = x - x.mean(), y - y.mean()
+    spread = float((x * x).sum())
+    slope = float((x * y).sum()) / spread
+    left = y - slope * x
+    error = (float((left * left).sum()) / (len(x) - 2) / spread) ** 0.5
+    return 0.75 <= slope <= 1.25 and slope - _SURE * error > 0.5

@@ -1,0 +1,77 @@
+"""Whether clocks were changed while jobs ran: local times that were taken for those of one zone all year."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import polars as pl
+
+from harness.trace.level import SUBMIT
+from harness.trace.lint.durations import REQUESTED
+from harness.trace.lint.finding import Finding, Material, counted
+from harness.units import DAY, HOUR, MINUTE, SECOND
+
+_SEVERAL = 3
+"""So many jobs are no accident."""
+
+_EXACTLY = 2 * SECOND
+"""Clocks of one machine differ by no more."""
+
+_CHANGES = (3, 4, 9, 10, 11)
+"""Months in which clocks are changed, on a Sunday morning."""
+
+_SUNDAY, _MORNING = 6, 12
+_DO = "their times are of a zone with summer time: say which (zone: of a mapping, --set timezone= of slurm)"
+
+
+def check(material: Material) -> Iterator[Finding]:
+    """Durations that jump by an hour: against recorded times, or against limits across a change of clocks."""
+    jobs = material.jobs
+    if {"recorded_start", "recorded_end"} <= set(jobs.columns):
+        apart = jobs["recorded_end"].to_physical() - jobs["recorded_start"].to_physical() - jobs["duration"]
+        jumps = int(((apart.abs() - HOUR).abs() <= _EXACTLY).sum())
+        if jumps >= _SEVERAL and jumps * 2 < int((apart.abs() <= _EXACTLY).sum()):
+            yield Finding(
+                "zone",
+                f"of {counted(jumps, jobs.height)} recorded times differ by an hour from the duration",
+                _DO,
+            )
+            return
+    if material.trace.kind == "timestamp" and REQUESTED in jobs.columns:
+        count = _across_changes(jobs, material.trace.origin)
+        if count:
+            yield Finding(
+                "zone",
+                f"{counted(count, jobs.height)} ran an hour more or less than their limit as clocks changed",
+                _DO,
+            )
+
+
+def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
+    """Jobs an hour off their limit, to a minute, where all of a month run at one change of clocks."""
+    start = jobs[SUBMIT] + origin
+    if "recorded_start" in jobs.columns:
+        start = jobs["recorded_start"].to_physical().fill_null(start)
+    over = (jobs["duration"] - jobs[REQUESTED].to_physical()).abs() - HOUR
+    odd = pl.DataFrame({"start": start, "end": start + jobs["duration"], "odd": over.abs() <= MINUTE})
+    months = (
+        odd.filter("odd")
+        .with_columns(month=pl.from_epoch("start", time_unit="us").dt.truncate("1mo"))
+        .group_by("month")
+        .agg(pl.len(), pl.col("start").max(), pl.col("end").min())
+    )
+    return sum(
+        jobs
+        for _, jobs, begin, end in months.iter_rows()
+        if jobs >= _SEVERAL and begin <= end and _has_change(begin, end)
+    )
+
+
+def _has_change(begin: int, end: int) -> bool:
+    """Whether clocks may be changed between two instants."""
+    for at in range(begin, min(end, begin + 8 * DAY) + 1, HOUR):
+        moment = datetime.fromtimestamp(at // SECOND, UTC)
+        if moment.weekday() == _SUNDAY and moment.hour < _MORNING and moment.month in _CHANGES:
+            return True
+    return False

@@ -1,0 +1,126 @@
+"""Text with delimiters as columns of texts: cells in quotes may hold line breaks, an empty one is null."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+
+from harness.errors import Fault, TraceError
+from harness.readers.source import shown
+from harness_plugins.readers.tables.parts import Part, Pick
+
+_BLOCK = 1 << 24
+_LISTED = 1000
+_TABS = (".tsv", ".tab")
+
+
+def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
+    """The columns of a text that are wanted.
+
+    Args:
+        path: for messages, and for a tab by its suffix.
+        data: what the file holds.
+        pick: which of its columns are wanted.
+        delimiter: between its cells; "" is a tab in files of tabs, else a comma.
+        header: whether the first line has the names; else they are the columns' numbers, from 1.
+
+    Raises:
+        TraceError: names that stand there twice, rows with too few or too many cells, or what is no text.
+    """
+    delimiter = delimiter or ("\t" if any(each in _TABS for each in path.suffixes) else ",")
+    _check_text(path, data)
+    names = column_names(path, data, delimiter, header=header)
+    wanted = pick(names)
+    if b"\n" not in data:  # a header line alone
+        data += b"\n"
+    faults: list[Fault] = []
+    begin = 1 if header else 0
+
+    def take(row: pyarrow.csv.InvalidRow) -> str:
+        if row.text.strip() and len(faults) < _LISTED:
+            what = f"has {row.actual_columns} cells instead of {len(names)}"
+            faults.append(Fault(f"row {row.number - begin:,}", what))
+        return "skip"
+
+    try:
+        _check_quotes(path, data, delimiter)
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(data),
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=names, skip_rows_after_names=begin, use_threads=False, block_size=_BLOCK
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=take
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.string()),
+                include_columns=wanted or names[:1],
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except (pa.ArrowException, ValueError) as error:
+        what = f"cannot be read as text with delimiters: {str(error).splitlines()[0]}"
+        raise TraceError(str(path), [Fault("", what)]) from error
+    if faults:
+        raise TraceError(str(path), faults)
+    cells = pl.DataFrame(table).select(pl.col(name).str.strip_chars() for name in wanted)
+    return Part(
+        cells.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in wanted), names
+    )
+
+
+def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> list[str]:
+    """The columns of a text, by its first record.
+
+    Raises:
+        TraceError: the record is no text, or names a column twice.
+    """
+    head = io.StringIO(data[:_BLOCK].decode("utf-8", "ignore"), newline="")
+    try:
+        first = next(
+            row for row in csv.reader(head, delimiter=delimiter) if any(cell.strip() for cell in row)
+        )
+        names = [cell.strip() for cell in first]
+    except (StopIteration, csv.Error) as error:
+        raise TraceError(str(path), [Fault("line 1", "is not text with delimiters")]) from error
+    if not header:
+        return [str(number) for number in range(1, len(names) + 1)]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        what = "names the column {} twice"
+        raise TraceError(str(path), [Fault("header", what.format(shown(name))) for name in twice])
+    return names
+
+
+def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:
+    """A quote that is never closed would make one cell of all that follows.
+
+    Raises:
+        TraceError: there is one; names the line where its row begins.
+    """
+    if data.count(b'"') % 2 == 0:
+        return
+    rows = csv.reader(io.StringIO(data.decode(), newline=""), delimiter=delimiter, strict=True)
+    begin = 1
+    try:
+        for _ in rows:
+            begin = rows.line_num + 1
+    except csv.Error as error:
+        what = f"begins a row with a quote that does not close: {error}"
+        raise TraceError(str(path), [Fault(f"line {begin:,}", what)]) from error
+
+
+def _check_text(path: Path, data: bytes) -> None:
+    try:
+        _ = data.isascii() or data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"is not UTF-8 text: byte {data[error.start]:#04x}"
+        raise TraceError(str(path), [Fault(f"line {line:,}", what)]) from error

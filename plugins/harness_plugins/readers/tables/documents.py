@@ -1,0 +1,156 @@
+"""JSON documents and JSON lines of tables: objects as rows, of which only wanted columns are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness.errors import Fault, TraceError
+from harness.json_text import parse_json
+from harness_plugins.readers.tables.parts import Part, Pick, lengths
+
+_EXACT = 2**53
+
+
+def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> Part:
+    """The columns of a JSON document, or of lines with one object each, that are wanted.
+
+    Args:
+        path: for messages.
+        data: what the file holds.
+        pick: which of its columns are wanted.
+        inside: the list inside each element that has the rows; "" where elements are the rows.
+
+    Raises:
+        TraceError: what is no JSON, no object, or neither numbers nor texts alone.
+    """
+    return _part(path, list(_records(path, data, inside)), pick)
+
+
+def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
+    """The first objects of a JSON document, or of lines with one each.
+
+    Raises:
+        ValueError: they are neither.
+    """
+    text = data.decode()
+    try:
+        document = parse_json(text, nan_is_null=True)
+    except ValueError:
+        lines = (line for line in text.splitlines() if line.strip())
+        document = [parse_json(line, nan_is_null=True) for line in islice(lines, most)]
+    several = document if isinstance(document, list) else [document]
+    return [each for each in several[:most] if isinstance(each, dict)]
+
+
+def inner_list(records: Sequence[dict[str, Any]]) -> str:
+    """The list inside each element that has objects; "" where there is none, or more than one."""
+    inner = [
+        name
+        for name in (records[0] if records else {})
+        if all(_has_objects(each.get(name)) for each in records)
+    ]
+    return inner[0] if len(inner) == 1 else ""
+
+
+def _has_objects(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+
+
+def table_of(path: Path, records: Sequence[dict[str, Any]], inside: str) -> pl.DataFrame:
+    """Objects as a table, without columns that are neither numbers nor texts."""
+    rows = list(_rows(path, records, inside))
+    has = list(dict.fromkeys(name for row in rows for name in row))
+    columns = []
+    for name in has:
+        try:
+            columns.append(_series(path, name, [each.get(name) for each in rows]))
+        except (UnicodeEncodeError, pl.exceptions.PolarsError, TraceError):
+            continue
+    return pl.DataFrame(columns)
+
+
+def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
+    has = list(dict.fromkeys(name for record in records for name in record))
+    columns = []
+    for name in pick(has):
+        try:
+            columns.append(_series(path, name, [each.get(name) for each in records]))
+        except (UnicodeEncodeError, pl.exceptions.PolarsError) as error:
+            what = f"holds what is no text or number: {str(error).splitlines()[0]}"
+            raise TraceError(str(path), [Fault(f"column {name}", what)]) from error
+    return Part(pl.DataFrame(columns), has)
+
+
+def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON document, or of lines with one each; `inside` names the list that has them."""
+    try:
+        document = [parse_json(data.decode(), nan_is_null=True)]
+        if isinstance(document[0], list):
+            (document,) = document
+    except UnicodeDecodeError as error:
+        raise TraceError(str(path), [Fault("", f"is not UTF-8 text: {error.reason}")]) from error
+    except ValueError:
+        document = list(_lines(path, data))
+    yield from _rows(path, document, inside)
+
+
+def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str, Any]]:
+    """The elements of a document, or the objects of the list inside each, with what stands around it."""
+    for place, each in enumerate(document, start=1):
+        several = [each]
+        if inside and isinstance(each, dict):
+            found = each.get(inside)
+            if not isinstance(found, list):
+                raise TraceError(str(path), [Fault(f"element {place:,}", f"has no list {inside}")])
+            outer = {name: value for name, value in each.items() if name != inside}
+            several = [{**outer, **item} if isinstance(item, dict) else item for item in found]
+        for item in several:
+            if not isinstance(item, dict):
+                raise TraceError(str(path), [Fault(f"element {place:,}", "is no JSON object")])
+            yield item
+
+
+def _lines(path: Path, data: bytes) -> Iterator[Any]:
+    for place, line in enumerate(data.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield parse_json(line.decode(), nan_is_null=True)
+            except ValueError as error:
+                what = "is neither JSON by itself nor part of a whole document"
+                if not isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
+                    what = str(error)
+                raise TraceError(str(path), [Fault(f"line {place:,}", what)]) from error
+
+
+def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
+    """The values of a JSON column in one type: numbers beside texts become texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pl.Series(name, values, pl.Null)
+    if kinds == {bool}:
+        return pl.Series(name, values, pl.Boolean)
+    if kinds == {list}:
+        return lengths([None if value is None else len(value) for value in values]).alias(name)
+    if kinds <= {int}:
+        if max(abs(value) for value in values if value is not None) < 2**63:
+            return pl.Series(name, values, pl.Int64)
+        kinds = {int, str}
+    large = any(type(value) is int and abs(value) > _EXACT for value in values)
+    if kinds <= {int, float} and not large:
+        return pl.Series(name, [None if value is None else float(value) for value in values], pl.Float64)
+    if kinds <= {int, float, str}:
+        return pl.Series(name, [_as_text(value) for value in values], pl.String)
+    wrong = next(place for place, value in enumerate(values, start=1) if type(value) in (dict, list, bool))
+    value = json.dumps(values[wrong - 1])
+    what = f"{value:.60} is neither a number nor a text, as other rows have it"
+    raise TraceError(str(path), [Fault(f"row {wrong:,}, column {name}", what)])
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,63 @@
+"""Cells that mean nothing of their kind, named by file, row, column and value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.errors import Fault, TraceError
+from harness_plugins.readers.tables.joining import Rows
+from harness_plugins.readers.tables.terms import Terms
+from harness_plugins.readers.tables.values import ROW, Doubt
+
+_SHOWN = 1000
+_REMEDY = "unless() and below() take values that mean none away, and where: leaves rows out"
+
+
+class Made(NamedTuple):
+    """What was made of the rows of a table.
+
+    Attributes:
+        name: what it is: a column of a trace, or a key of a mapping.
+        text: what it is made of.
+        columns: of the table, which take part.
+        terms: what it was worked out with.
+        found: what these gave.
+    """
+
+    name: str
+    text: str
+    columns: Sequence[str]
+    terms: Terms
+    found: pl.DataFrame
+
+
+def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
+    """Name every cell that means nothing, by its file, row, column, value and unit.
+
+    Raises:
+        TraceError: there are any.
+    """
+    found: list[tuple[int, Fault]] = []
+    for made in several:
+        for place, doubt in enumerate(made.terms.doubts):
+            wrong = made.found.filter(pl.col(str(place)))[ROW].head(_SHOWN).to_list()
+            found += [
+                (row, Fault(f"{rows.place(row)}: {made.name}", _said(rows, row, made, doubt)))
+                for row in wrong
+            ]
+    if found:
+        found.sort(key=lambda item: item[0])
+        raise TraceError(str(rows.root), [fault for _, fault in dict.fromkeys(found)], hint=_REMEDY)
+
+
+def _said(rows: Rows, row: int, made: Made, doubt: Doubt) -> str:
+    """What is wrong with a row."""
+    unit = f", in {made.terms.unit}," if made.terms.unit else ""
+    if doubt.column:
+        cell = rows.cell(row, doubt.column)
+        return f"column {doubt.column}{'' if cell is None else f': {cell!r:.60}'}{unit} {doubt.says}"
+    cells = ", ".join(f"{name} {rows.cell(row, name)!r:.60}" for name in made.columns)
+    return f"{made.text} {doubt.says}{f' ({cells})' if cells else ''}"

@@ -1,0 +1,72 @@
+"""Which named mapping fits a table that no reader knows, and how it is read then."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import polars as pl
+
+from harness.errors import HarnessError
+from harness.readers.schema import Kind, column_of
+from harness_plugins.readers.tables.files import find_files
+from harness_plugins.readers.tables.mapping import TableMapping, named_mappings, read_mapping
+from harness_plugins.readers.tables.sample import Sample, sample_of
+from harness_plugins.readers.tables.syntax import columns_of
+
+_FEW = 2
+"""Columns that a table has at least."""
+
+
+def advise(path: Path) -> str | None:
+    """The command that reads a file or folder; None for what is no table."""
+    fits = max(_fitting(path), key=lambda item: item[0], default=None)
+    quoted = shlex.quote(str(path))
+    if fits is not None:
+        mapping = fits[1]
+        out = f"{mapping.name}.parquet" if path.name != f"{mapping.name}.parquet" else "trace.parquet"
+        about = mapping.about.get("about", mapping.name)
+        return f"its columns are those of {about}: harness trace convert {quoted} {out} --map {mapping.name}"
+    sample = _first(path, "")
+    if sample is None or len(sample.frame.columns) < _FEW:
+        return None
+    return (
+        f"a mapping says what its columns are; this prints one to start from: "
+        f"harness trace convert {quoted} --map suggest"
+    )
+
+
+def _fitting(path: Path) -> Iterator[tuple[tuple[int, int, str], TableMapping]]:
+    """Named mappings whose columns a table has, each with how well they fit."""
+    samples: dict[str, Sample | None] = {}
+    for name in named_mappings():
+        mapping = read_mapping(name)
+        pattern = mapping.files if path.is_dir() else ""
+        if pattern not in samples:
+            samples[pattern] = _first(path, pattern)
+        sample = samples[pattern]
+        if sample is None or not set(mapping.wanted) <= set(sample.frame.columns):
+            continue
+        if mapping.records == sample.records and all(_timely(mapping, sample.frame)):
+            called = fnmatchcase(path.name, mapping.files.rpartition("/")[2])
+            yield (len(mapping.wanted), int(called), name), mapping
+
+
+def _first(path: Path, pattern: str) -> Sample | None:
+    """The first rows of the first file that is a table."""
+    try:
+        return next((found for each in find_files(path, pattern) if (found := sample_of(each))), None)
+    except HarnessError:
+        return None
+
+
+def _timely(mapping: TableMapping, frame: pl.DataFrame) -> Iterator[bool]:
+    """For each instant of a trace whether the table has it as the mapping says: typed, or as a number."""
+    for name, source in mapping.columns.items():
+        column = column_of(name)
+        if column is not None and column.kind is Kind.TIME:
+            for each in columns_of(source.term):
+                numeric = frame[each].dtype.is_numeric() or frame[each].dtype == pl.String
+                yield numeric if source.unit.startswith("unix") else not frame[each].dtype.is_numeric()

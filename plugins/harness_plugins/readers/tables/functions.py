@@ -1,0 +1,167 @@
+"""The functions of the language, of arguments that were worked out before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+
+import polars as pl
+
+from harness_plugins.readers.tables.conversions import Conversions
+from harness_plugins.readers.tables.syntax import LanguageError, Literal, Term
+from harness_plugins.readers.tables.texts import sized, spanned
+from harness_plugins.readers.tables.values import ROW, WIDE, Kind, Value, aligned, named, only, text_of
+
+
+class Argument(NamedTuple):
+    """An argument of a function: what it is in each row, and how it is written."""
+
+    value: Value
+    term: Term
+
+
+Arguments: TypeAlias = Sequence[Argument]
+
+
+def _tres(plan: Conversions, arguments: Arguments) -> Value:
+    """`k=v,k=v`: what the first of the keys stands for, bytes where it has a letter; 0 without it.
+
+    A key that stands there with types alone, such as `gres/gpu:v100=2,gres/gpu:a100=1`, is their sum.
+    """
+    text, source = _of_kind(arguments[0], Kind.TEXT, "tres()"), arguments[0].term
+    keys = [text_of(each.term, "a key of tres()") for each in arguments[1:]]
+    cells = plan.kept(pl.lit(",") + text.expr)
+    whole = plan.kept(
+        pl.coalesce(cells.str.extract(rf",\s*{re.escape(key)}[=:]([^,:=]+?)\s*(?:,|$)", 1) for key in keys)
+    )
+    plain = plan.kept(whole.str.contains(r"^[0-9]{1,18}$"))
+    amount = pl.when(plain).then(whole).cast(pl.Int64, strict=False).cast(WIDE)
+    value = plan.kept(
+        pl.coalesce(amount, sized(plan.kept(pl.when(plain).then(None).otherwise(whole)), plan.kept))
+    )
+    says = f"has no amount for {', '.join(keys)}"
+    plan.doubt(whole.is_not_null() & value.is_null(), only(source), says)
+    typed = plan.kept(_of_types(pl.when(whole.is_null()).then(cells), keys))
+    return Value(Kind.NUMBER, pl.coalesce(value, typed.cast(WIDE), pl.lit(0, WIDE)))
+
+
+def _of_types(cells: pl.Expr, keys: Sequence[str]) -> pl.Expr:
+    """The sum of `KEY:TYPE=N` for the first key that is there so; null without any."""
+    sums = []
+    for key in keys:
+        parts = cells.str.extract_all(rf",\s*{re.escape(key)}:[^,:=]+[=:][0-9]{{1,9}}\b")
+        counts = parts.list.eval(pl.element().str.extract(r"([0-9]+)$", 1).cast(pl.Int64))
+        sums.append(pl.when(counts.list.len() > 0).then(counts.list.sum()))
+    return pl.coalesce(sums)
+
+
+def _size(plan: Conversions, arguments: Arguments) -> Value:
+    """Bytes of `85G`, `2366M`, `90000Mn`; null for what a CPU has, such as `4Gc`."""
+    text = _of_kind(arguments[0], Kind.TEXT, "size()")
+    found = plan.read(text, arguments[0].term, sized, "is not a size such as 85G or 2366M")
+    return Value(Kind.NUMBER, pl.when(~text.expr.str.strip_chars().str.ends_with("c")).then(found))
+
+
+def _span(plan: Conversions, arguments: Arguments) -> Value:
+    """Time of `P0DT0H30M0S`, `1-02:03:04` and `1 days 02:03:04`."""
+    value, term = arguments[0]
+    if value.kind is Kind.SPAN:
+        return value
+    text = _of_kind(arguments[0], Kind.TEXT, "span()")
+    says = "is not a span such as P0DT0H30M0S or 1-02:03:04"
+    return Value(Kind.SPAN, plan.read(text, term, spanned, says))
+
+
+def _unless(plan: Conversions, arguments: Arguments) -> Value:
+    """Null where the first is one of the others."""
+    value = arguments[0].value
+    same = [_equals(plan, arguments[0], each) for each in arguments[1:]]
+    return replace(value, expr=pl.when(~pl.any_horizontal(same).fill_null(value=False)).then(value.expr))
+
+
+def _below(plan: Conversions, arguments: Arguments) -> Value:
+    """Null where the first is not below the second."""
+    text_of(arguments[1].term, "the bound of below()")
+    first, second = aligned([plan.number(*each) for each in arguments])
+    return replace(first, expr=pl.when(first.expr < second.expr).then(first.expr))
+
+
+def _first(plan: Conversions, arguments: Arguments) -> Value:
+    """The first that is there."""
+    values = [each.value for each in _alike(plan, arguments)]
+    return replace(values[0], expr=pl.coalesce(each.expr for each in values))
+
+
+def _most(plan: Conversions, arguments: Arguments) -> Value:
+    """The largest that is there."""
+    alike = _alike(plan, arguments)
+    values = [each.value for each in alike]
+    if values[0].kind is Kind.TEXT:
+        values = [(plan.instant if plan.instants else plan.number)(*each) for each in alike]
+    if values[0].kind in (Kind.LIST, Kind.FLAG):
+        raise LanguageError(f"most() of {values[0].kind.value}; it takes numbers and times")
+    return replace(values[0], expr=pl.max_horizontal(each.expr for each in values))
+
+
+def _count(plan: Conversions, arguments: Arguments) -> Value:
+    """How long a list is."""
+    del plan
+    found = _of_kind(arguments[0], Kind.LIST, "count()")
+    if found.kind is Kind.NOTHING:
+        return Value(Kind.NUMBER, found.expr.cast(WIDE))
+    return Value(Kind.NUMBER, found.expr.struct.field("length").cast(WIDE))
+
+
+def _row(plan: Conversions, arguments: Arguments) -> Value:
+    """The row's number in the table, from 1, as a name."""
+    del plan, arguments
+    return Value(Kind.TEXT, (pl.col(ROW) + 1).cast(pl.String))
+
+
+Function: TypeAlias = Callable[[Conversions, Arguments], Value]
+
+FUNCTIONS: Mapping[str, Function] = {
+    "tres": _tres, "size": _size, "span": _span, "unless": _unless, "below": _below, "first": _first,
+    "most": _most, "count": _count, "row": _row,
+}  # fmt: skip
+"""The functions by the names that `syntax` knows them by."""
+
+
+def _of_kind(argument: Argument, kind: Kind, who: str) -> Value:
+    value, term = argument
+    if value.kind is Kind.NOTHING:
+        return Value(kind if kind is not Kind.LIST else Kind.NOTHING, value.expr.cast(pl.String))
+    if value.kind is not kind:
+        raise LanguageError(f"{named(term)} is {value.kind.value}, and {who} takes {kind.value}")
+    return value
+
+
+def _equals(plan: Conversions, argument: Argument, literal: Argument) -> pl.Expr:
+    value, term = argument
+    text = text_of(literal.term, "a value of unless()")
+    if value.kind is Kind.FLAG:
+        return value.expr == plan.flag(*literal)
+    if isinstance(literal.term, Literal) and isinstance(literal.term.value, str):
+        if value.kind is Kind.TEXT:
+            return value.expr == text
+        if not re.fullmatch(r"[+-]?[0-9]{1,20}(?:\.[0-9]{0,9})?", text):
+            return pl.lit(value=False)
+    left, right = aligned([plan.number(value, term), plan.number(*literal)])
+    return left.expr == right.expr
+
+
+def _alike(plan: Conversions, arguments: Arguments) -> list[Argument]:
+    """Values of one kind, those that are there; numbers have equal decimals."""
+    kept = [each for each in arguments if each.value.kind is not Kind.NOTHING] or list(arguments[:1])
+    kinds = {each.value.kind for each in kept}
+    if Kind.INSTANT in kinds and kinds <= {Kind.INSTANT, Kind.TEXT, Kind.NUMBER}:
+        return [Argument(plan.instant(*each), each.term) for each in kept]
+    if Kind.NUMBER in kinds and kinds <= {Kind.NUMBER, Kind.TEXT}:
+        values = aligned([plan.number(*each) for each in kept])
+        return [Argument(value, each.term) for value, each in zip(values, kept, strict=True)]
+    if len(kinds) > 1:
+        has = ", ".join(f"{named(each.term)} {each.value.kind.value}" for each in kept)
+        raise LanguageError(f"takes terms of one kind, and has {has}")
+    return kept

@@ -1,0 +1,42 @@
+"""The machine of a data set, as a mapping states it: so many equal nodes, and what one has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.errors import Fault, InputError
+from harness.units import to_amount
+
+_KEYS = ("nodes", "node", "source")
+_CAPACITY, _NODE = "harness.capacity.", "harness.node."
+_MOST = 10**6
+
+
+def machine_faults(machine: Any) -> Iterator[Fault]:
+    """What of the key `machine` is none."""
+    if not isinstance(machine, Mapping) or not {"nodes", "node"} <= set(machine) <= set(_KEYS):
+        yield Fault("machine", "must have nodes and node, and may have source")
+        return
+    nodes = machine["nodes"]
+    if not isinstance(nodes, int) or isinstance(nodes, bool) or not 1 <= nodes <= _MOST:
+        yield Fault("machine.nodes", f"{nodes!r:.40} is no number from 1 to {_MOST:,}")
+    if not isinstance(machine["node"], Mapping) or not machine["node"]:
+        yield Fault("machine.node", "must have an amount for each resource")
+        return
+    for resource, amount in machine["node"].items():
+        try:
+            if to_amount(str(resource), str(amount)) <= 0:
+                yield Fault(f"machine.node.{resource}", f"{amount!r:.40} must be more than nothing")
+        except InputError as error:
+            yield Fault(f"machine.node.{resource}", error.message)
+
+
+def machine_metadata(machine: Mapping[str, Any]) -> dict[str, str]:
+    """What a trace keeps of its machine: how much of each resource it has, and how much of it a node."""
+    found = {}
+    for resource, amount in machine["node"].items():
+        one = to_amount(str(resource), str(amount))
+        found[f"{_CAPACITY}{resource}"] = str(one * machine["nodes"])
+        found[f"{_NODE}{resource}"] = str(one)
+    return found

@@ -1,0 +1,81 @@
+"""What the first rows of a table show: its columns and some values, without reading all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import HarnessError
+from harness.readers.source import contents
+from harness_plugins.readers.parquet_source import parquet_source
+from harness_plugins.readers.tables.delimited import read_text
+from harness_plugins.readers.tables.documents import first_records, inner_list, table_of
+from harness_plugins.readers.tables.typed import is_parquet, read_column
+
+_ROWS = 1000
+_BYTES = 1 << 20
+_DELIMITERS = ("\t", ";", "|", ",")
+
+
+class Sample(NamedTuple):
+    """The first rows of a table.
+
+    Attributes:
+        frame: columns in the types that terms have; those of other types are left out.
+        records: the list inside each element of a JSON document that has the rows; "" for none.
+        delimiter: between the cells of a text; "" where a mapping need not say it.
+    """
+
+    frame: pl.DataFrame
+    records: str = ""
+    delimiter: str = ""
+
+
+def sample_of(path: Path) -> Sample | None:
+    """The first rows of a file; None for a file that is no table."""
+    try:
+        if is_parquet(path):
+            return _parquet(path)
+        data = contents(path)
+        if data.lstrip()[:1] in (b"{", b"["):
+            records = first_records(data, _ROWS)
+            inside = inner_list(records)
+            return Sample(table_of(path, records, inside), inside)
+        return _text(path, data)
+    except (HarnessError, pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def _parquet(path: Path) -> Sample:
+    with pq.ParquetFile(parquet_source(path)) as file:
+        batch = next(file.iter_batches(batch_size=_ROWS, use_threads=False), None)
+        table = pa.Table.from_batches([] if batch is None else [batch], file.schema_arrow)
+    columns = []
+    for place, name in enumerate(table.schema.names):
+        try:
+            columns.append(read_column(table.column(place)).alias(name))
+        except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError):
+            continue  # of a type that no term has
+    return Sample(pl.DataFrame(_once(columns)))
+
+
+def _once(columns: Sequence[pl.Series]) -> list[pl.Series]:
+    return list({column.name: column for column in columns}.values())
+
+
+def _text(path: Path, data: bytes) -> Sample | None:
+    head = data[:_BYTES]
+    if len(head) < len(data):
+        head = head[: head.rfind(b"\n") + 1] or head
+    first = head.lstrip().partition(b"\n")[0]
+    delimiter = max(_DELIMITERS, key=lambda each: first.count(each.encode()))
+    if not first.count(delimiter.encode()):
+        return None
+    frame = read_text(path, head, list, delimiter=delimiter).frame
+    usual = delimiter == "," or (delimiter == "\t" and ".tsv" in path.suffixes)
+    return Sample(frame.head(_ROWS), delimiter="" if usual else delimiter)

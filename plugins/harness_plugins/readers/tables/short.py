@@ -1,0 +1,65 @@
+"""The short form of a mapping, for the option `map`: columns alone.
+
+    map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
+
+The language is that of all mappings, and so are the files. What is shorter: a column of the table that is
+called as a trace's needs no mapping; a text without a unit is a number of seconds where a time is needed; a
+whole number outside of functions is a column where the table has no header line; and a column that a trace
+does not have is kept as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import Reading
+from harness.errors import OptionError
+from harness.readers.source import contents
+from harness_plugins.readers.tables.files import find_files
+from harness_plugins.readers.tables.mapping import mapping_of, yaml_mapping
+from harness_plugins.readers.tables.reading import table_to_trace
+
+_GRAMMAR = "such as map=\"job_id=JobID, duration=End - Start:iso, queue='default', request.memory=Mem:GiB\""
+_OPEN, _CLOSE = "([", ")]"
+
+
+def read(path: Path, options: Mapping[str, Any]) -> Reading:
+    """Read a table; rows without a time of submission or a duration are left out.
+
+    Args:
+        path: a file.
+        options: `map`, `mapping`, `delimiter` and `header`.
+
+    Raises:
+        TraceError: the mapping or the file cannot be read, or cells mean nothing of their kind.
+        OptionError: a part of the mapping without `=`.
+    """
+    file = options["mapping"]
+    columns = yaml_mapping(file, contents(Path(file)).decode("utf-8", "replace")) if file else {}
+    for part in filter(None, map(str.strip, _parts(options["map"]))):
+        name, equals, source = (piece.strip() for piece in part.partition("="))
+        if not (name and equals and source):
+            raise OptionError(f"option map: {part!r} is not COLUMN=SOURCE", hint=_GRAMMAR)
+        columns[name] = source
+    content = {"columns": columns, "delimiter": options["delimiter"], "header": options["header"] == "yes"}
+    mapping = mapping_of(file if file and not options["map"] else "option map", content, short=True)
+    return table_to_trace(path, find_files(path, ""), mapping)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What stands between commas, of which those in quotes and parentheses are none."""
+    part, quote, depth = "", "", 0
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        depth += 0 if quote else (letter in _OPEN) - (letter in _CLOSE)
+        if letter == "," and not quote and depth <= 0:
+            yield part
+            part = ""
+        else:
+            part += letter
+    yield part

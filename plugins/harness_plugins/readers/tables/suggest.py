@@ -1,0 +1,260 @@
+"""A mapping to start from: which columns of a table look like which of a trace; printed, never applied."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from keyword import iskeyword
+from pathlib import Path
+
+import polars as pl
+
+from harness.errors import Fault, TraceError
+from harness_plugins.readers.tables.files import find_files
+from harness_plugins.readers.tables.mapping import HINT
+from harness_plugins.readers.tables.sample import Sample, sample_of
+
+_TIME = r"(_?(time|at|date|ts))*"
+_SIZE = r"(_?(alloc|allocated|used|count|num|req|requested))*"
+_LOOKS = {
+    "job_id": r"(primary_|id_|task_|allocation_)?(job|task|jid|allocation)(_?id)?(_?raw)?|id_job|id|jid|uuid",
+    "submit_time": rf"(job_)?(time_)?(submi(t|ssion|tted)|adt|creat(ed?|ion)|arriv(al|ed)|queued){_TIME}",
+    "started": rf"(time_)?(start(ed)?|begin|began|sdt){_TIME}",
+    "ended": rf"(time_)?(end(ed)?|finish(ed)?|complet(ed|ion)|edt){_TIME}",
+    "duration": r"(job_)?run_?time(_s)?|elapsed(_?(raw|time))?|duration(_s)?|wall_?(clock|time)_used|ran",
+    "queue": r"(partition|queue|account|project|qos|pool|group|tenant|platform)(_?(name|id))?",
+    "user": r"(hashed_|id_)?(user|usr|owner)(_?(name|id|hash))?",
+    "pods": rf"(num_?|n_?)?(nodes?|hosts?){_SIZE}|nnum[ra]|number_of_nodes",
+    "cpu": rf"(num_?|n_?|alloc_?|req_?)?(cores?|cpus?|processors?|procs?|cnum[ra]t?){_SIZE}",
+    "memory": r"(alloc_?|req_?)?(mem|memory|ram)(_?(alloc|allocated|req|requested|mb|gb|bytes))*",
+    "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
+    "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
+}
+"""What is looked for -> names of columns that look like it, without case."""
+
+_NUMBERS = ("pods", "cpu", "memory", "gpu")
+_QUEUES = ("partition", "queue")
+_NO_LIMIT = 2**31 - 1
+"""From this number on a limit is none, in programs of 32 bits."""
+
+_SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-us"), (10**30, "unix-ns"))
+"""Up to which number a time counts what."""
+
+_OPEN = ("PENDING", "RUNNING")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A column of the mapping, what it is made of, and what is to be looked at."""
+
+    name: str
+    source: str
+    remark: str = ""
+
+    def __str__(self) -> str:
+        remark = f"  # {self.remark}" if self.remark else ""
+        return f"  {self.name}: {_quoted(self.source)}{remark}"
+
+
+def suggest(path: Path) -> str:
+    """A mapping for a table as YAML, with remarks on what its columns leave open.
+
+    Args:
+        path: a file, or a folder of files.
+
+    Raises:
+        TraceError: it is no table.
+    """
+    sample = next((found for each in find_files(path, "") if (found := sample_of(each))), None)
+    if sample is None or not sample.frame.columns:
+        raise TraceError(str(path), [Fault("", "is no table of Parquet, JSON or text")], hint=HINT)
+    return "\n".join(_lines(path, sample)) + "\n"
+
+
+def _lines(path: Path, sample: Sample) -> Iterator[str]:
+    found = _found(sample.frame)
+    yield f"# A mapping to start from for {path.name}: its columns by their names. Look at each line."
+    yield "# docs/tables.md has the language. Then: harness trace convert TABLE OUT.parquet --map THIS.yaml"
+    if path.is_dir():
+        yield 'files: "**/*"  # which files of the folder are the table'
+    if sample.records:
+        yield f"records: {sample.records}"
+    if sample.delimiter:
+        yield f"delimiter: {json.dumps(sample.delimiter)}"
+    yield from _where(sample.frame, found)
+    yield "columns:"
+    lines = [*_columns(sample.frame, found)]
+    yield from map(str, lines)
+    left = [name for name in sample.frame.columns if name not in found.values()]
+    if left:
+        yield f"# columns that are left: {', '.join(left)}"
+
+
+def _found(frame: pl.DataFrame) -> dict[str, str]:
+    """What is looked for -> the column that looks like it; an amount that was given before one asked for."""
+    found: dict[str, str] = {}
+    for wanted, pattern in _LOOKS.items():
+        several = [
+            name
+            for name in frame.columns
+            if name not in found.values() and re.fullmatch(pattern, _plain(name)) and _holds(frame, name)
+        ]
+        if several:
+            found[wanted] = min(several, key=lambda name: _rank(frame, wanted, name))
+    return found
+
+
+def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]:
+    """The less, the better a column is of those that look alike: numbers before texts and lists."""
+    plain, dtype = _plain(name), frame[name].dtype
+    kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
+    return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
+
+
+def _plain(name: str) -> str:
+    """A name in small letters, with underscores between its words."""
+    return re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower().strip("_")
+
+
+def _holds(frame: pl.DataFrame, name: str) -> bool:
+    return frame[name].null_count() < frame.height or not frame.height
+
+
+def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
+    has = {wanted: _term(frame, name) for wanted, name in found.items()}
+    if "job_id" in has:
+        yield _Line("job_id", has["job_id"])
+    else:
+        yield _Line("job_id", "row()", "no column looks like a name: the row's number")
+    for wanted, name in (
+        ("submit_time", "submit_time"),
+        ("started", "recorded_start"),
+        ("ended", "recorded_end"),
+    ):
+        if wanted in found:
+            yield _Line(name, _instant(frame[found[wanted]], has[wanted]), _zone(frame[found[wanted]]))
+        elif wanted == "submit_time":
+            if "started" in found:
+                source = _instant(frame[found["started"]], has["started"])
+                yield _Line(name, source, "no column looks like a submission: its start")
+            else:
+                yield _Line(name, "SUBMITTED", "no column looks like a time: name it")
+    yield from _durations(frame, found, has)
+    yield (
+        _Line("queue", has["queue"])
+        if "queue" in has
+        else _Line("queue", "'all'", "no column looks like a queue")
+    )
+    if "user" in has:
+        yield _Line("user", has["user"])
+    if "pods" in has:
+        yield _Line("pods", has["pods"])
+    yield from _amounts(frame, found, has)
+
+
+def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
+    if "duration" in found:
+        yield _Line("duration", *_span(frame[found["duration"]], has["duration"]))
+    elif "started" in found and "ended" in found:
+        unit = _instant(frame[found["ended"]], "").removeprefix(" : ")
+        difference = f"{has['ended']} - {has['started']}"
+        yield _Line("duration", f"{difference} : {unit}" if unit else difference)
+    else:
+        yield _Line("duration", "'1h'", "no column looks like a run time: the same for all")
+    if "requested_time" in found:
+        yield _Line("requested_time", *_span(frame[found["requested_time"]], has["requested_time"]))
+
+
+def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
+    """Amounts are taken as the job's where it has nodes: most tables say them so."""
+    kind = "total" if "pods" in has else "request"
+    whose = "of the whole job? one node's: request.{}" if "pods" in has else ""
+    for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):
+        if wanted in has:
+            column = frame[found[wanted]]
+            source = f"size({has[wanted]})" if wanted == "memory" and _is_text(column) else has[wanted]
+            units = "bytes? MiB are ': MiB'" if wanted == "memory" and source == has[wanted] else ""
+            remark = "; ".join(filter(None, (whose.format(name), units)))
+            yield _Line(f"{kind}.{name}", source, remark)
+    if not {"cpu", "memory", "gpu"} & set(has):
+        yield _Line("request.cpu", "'1000'", "no column looks like an amount: a core for each pod")
+
+
+def _where(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
+    """Jobs that wait or run still are no jobs of a trace, and neither are those that began in 1970."""
+    parts = [*_unfinished(frame), *_never_started(frame, found)]
+    if parts:
+        yield f"where: {_quoted(' and '.join(parts))}"
+
+
+def _never_started(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
+    column = _numbers(frame[found["started"]]) if "started" in found else None
+    if column is not None and (column == 0).any() and float(column.max() or 0) > 10**8:  # type: ignore[arg-type]
+        yield f"{_term(frame, found['started'])} > 0"
+
+
+def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
+    for name in frame.columns:
+        if re.fullmatch(r"(job_)?(state|status)(_current)?", _plain(name)) and frame[name].dtype == pl.String:
+            still = [each for each in _OPEN if frame[name].is_in([each]).any()]
+            if still:
+                values = "".join(f"'{each}', " for each in still)
+                yield f"{_term(frame, name)} not in ({values.strip()})"
+
+
+def _term(frame: pl.DataFrame, name: str) -> str:
+    """A column as the language names it; lists by their length."""
+    called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
+    return f"count({called})" if frame[name].dtype == pl.Struct else called
+
+
+def _instant(column: pl.Series, term: str) -> str:
+    """A time with its unit, by its largest value."""
+    numbers = _numbers(column)
+    if numbers is None:
+        return term
+    most = float(numbers.abs().max() or 0)  # type: ignore[arg-type]
+    unit = next(unit for bound, unit in _SECONDS if most < bound)
+    unit = unit or ("s" if column.dtype == pl.String else "")
+    return f"{term} : {unit}" if unit else term
+
+
+def _zone(column: pl.Series) -> str:
+    return (
+        ""
+        if column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
+        else "of which zone? zone:"
+    )
+
+
+def _span(column: pl.Series, term: str) -> tuple[str, str]:
+    """A span of time and its remark."""
+    if isinstance(column.dtype, pl.Duration):
+        return term, ""
+    if _numbers(column) is None and column.dtype == pl.String:
+        return f"span({term})", ""
+    numbers = _numbers(column)
+    if numbers is not None and float(numbers.max() or 0) >= _NO_LIMIT:  # type: ignore[arg-type]
+        term = f"below({term}, {_NO_LIMIT})"
+    return term, "seconds? minutes are ': m'"
+
+
+def _numbers(column: pl.Series) -> pl.Series | None:
+    """A column of numbers, or of texts that are; None for others."""
+    if column.dtype.is_numeric():
+        return column.cast(pl.Float64)
+    if column.dtype != pl.String:
+        return None
+    read = column.str.strip_chars().cast(pl.Float64, strict=False)
+    return read if read.null_count() == column.null_count() else None
+
+
+def _is_text(column: pl.Series) -> bool:
+    return column.dtype == pl.String and _numbers(column) is None
+
+
+def _quoted(source: str) -> str:
+    """A source as YAML takes it."""
+    return source if re.fullmatch(r"[A-Za-z_][\w() +-]*", source) else json.dumps(source, ensure_ascii=False)

@@ -1,0 +1,115 @@
+"""Terms of the language as polars expressions, in whole numbers alone: no figure is rounded on its way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import polars as pl
+
+from harness.units import SECOND
+from harness_plugins.readers.tables.conversions import Conversions
+from harness_plugins.readers.tables.functions import FUNCTIONS, Argument
+from harness_plugins.readers.tables.syntax import Call, Column, LanguageError, Literal, Sum, Term
+from harness_plugins.readers.tables.texts import DECIMALS, ONE, written
+from harness_plugins.readers.tables.values import WIDE, Kind, Value, aligned, named
+
+
+class Terms(Conversions):
+    """The terms of one column of a trace, for a table of these types: see `Conversions`."""
+
+    def value(self, term: Term) -> Value:
+        """What a term is in each row.
+
+        Raises:
+            LanguageError: its parts do not go together; says which.
+        """
+        match term:
+            case Column(name):
+                return self.column(name)
+            case Literal(bool() as flag):
+                return Value(Kind.FLAG, pl.lit(flag))
+            case Literal(str() as text):
+                return Value(Kind.TEXT, pl.lit(text))
+            case Literal(Decimal() as number):
+                return _number_of(number)
+            case Sum(left, right, sign):
+                found = self._sum(left, right, sign)
+                return replace(found, expr=self.kept(found.expr))
+            case Call(name, arguments):
+                found = FUNCTIONS[name](self, [Argument(self.value(each), each) for each in arguments])
+                return replace(found, expr=self.kept(found.expr))
+        raise AssertionError(term)
+
+    def amount(self, term: Term, by: Term | None, scale: int) -> pl.Expr:
+        """A whole amount: rounded to the nearest, or of a division rounded up; null where it divides by 0."""
+        top = self.number(self.value(term), term)
+        if by is None:
+            return self.scaled(top, scale, 1, term)
+        below = self.number(self.value(by), by)
+        bottom = below.expr * 10**top.decimals
+        bottom = pl.when(bottom > 0).then(bottom)
+        numerator = self.bounded(top.expr, scale * 10**below.decimals, term)
+        whole = (numerator + bottom - 1) // bottom
+        return self.fitting(whole, term)
+
+    def text(self, term: Term) -> pl.Expr:
+        """A value as a text: whole numbers without a point."""
+        value = self.value(term)
+        if value.kind is Kind.NUMBER:
+            return written(value)
+        if value.kind in (Kind.TEXT, Kind.NOTHING, Kind.FLAG):
+            return value.expr.cast(pl.String)
+        raise LanguageError(f"{named(term)} is {value.kind.value}, and a text is needed")
+
+    def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
+        """Two terms as values of one kind; `ordered` texts are numbers, or instants beside a date."""
+        one, other = self.value(left), self.value(right)
+        kinds = {one.kind, other.kind}
+        if ordered and kinds == {Kind.TEXT}:
+            dated = any(isinstance(each, Literal) and _is_date(each) for each in (left, right))
+            read = self.instant if dated else self.number
+            one, other = read(one, left), read(other, right)
+            kinds = {one.kind, other.kind}
+        if kinds == {Kind.FLAG, Kind.TEXT}:
+            return self.flag(one, left), self.flag(other, right)
+        if Kind.INSTANT in kinds:
+            return self.instant(one, left).expr, self.instant(other, right).expr
+        if Kind.SPAN in kinds:
+            return self.span(one, left, SECOND).expr, self.span(other, right, SECOND).expr
+        if Kind.NUMBER in kinds:
+            found = aligned([self.number(one, left), self.number(other, right)])
+            return found[0].expr, found[1].expr
+        if len(kinds - {Kind.NOTHING}) > 1 or Kind.LIST in kinds:
+            raise LanguageError(f"{named(left)} is {one.kind.value}, {named(right)} {other.kind.value}")
+        return one.expr, other.expr
+
+    def _sum(self, left: Term, right: Term, sign: int) -> Value:
+        one, other = self.value(left), self.value(right)
+        kinds = {one.kind, other.kind}
+        if Kind.INSTANT in kinds or (self.instants and kinds <= {Kind.TEXT, Kind.NUMBER, Kind.NOTHING}):
+            if sign < 0 and other.kind is not Kind.SPAN:
+                first, second = self.instant(one, left), self.instant(other, right)
+                return Value(Kind.SPAN, first.expr - second.expr)
+            moment, length = (one, other) if one.kind is Kind.INSTANT or sign < 0 else (other, one)
+            terms = (left, right) if moment is one else (right, left)
+            begin, span = self.instant(moment, terms[0]), self.span(length, terms[1], SECOND)
+            return Value(Kind.INSTANT, begin.expr + sign * span.expr)
+        if Kind.SPAN in kinds:
+            first, second = self.span(one, left, SECOND), self.span(other, right, SECOND)
+            return Value(Kind.SPAN, first.expr + sign * second.expr)
+        first, second = aligned([self.number(one, left), self.number(other, right)])
+        return replace(first, expr=first.expr + sign * second.expr)
+
+
+def _number_of(number: Decimal) -> Value:
+    if number == number.to_integral_value():
+        return Value(Kind.NUMBER, pl.lit(int(number), WIDE))
+    return Value(Kind.NUMBER, pl.lit(int(Fraction(number) * ONE), WIDE), DECIMALS)
+
+
+def _is_date(literal: Literal) -> bool:
+    """Whether a constant begins as an ISO date does."""
+    return isinstance(literal.value, str) and re.match(r"[0-9]{4}-[0-9]{2}", literal.value) is not None

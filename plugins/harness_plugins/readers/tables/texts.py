@@ -1,0 +1,105 @@
+"""Texts of tables as what they say: numbers, sizes, spans of time, true or false; and numbers as texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import polars as pl
+
+from harness.units import DAY, HOUR, MINUTE
+from harness_plugins.readers.tables.values import WIDE, Value
+
+Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]
+"""Makes an expression a step of its own, so that it is worked out once however often it is named."""
+
+DECIMALS = 9
+"""Of numbers that are not whole in their column or text."""
+ONE = 10**DECIMALS
+TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
+_PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
+_SIZE = r"^([0-9]{1,18}(?:\.[0-9]*)?)([KMGTP]?)[nc]?$"
+_WHOLE_SIZE = r"^([0-9]{1,18})[KMGTP]?[nc]?$"
+_POWERS = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "": 20}
+"""Slurm's letters are powers of 1024, and a number without one is MiB."""
+_ISO_SPAN = r"^P(?:([0-9]{1,6})D)?(?:T(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]+)?)S)?)?$"
+_CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,2}(?:\.[0-9]+)?)$"
+
+
+def fixed(cell: pl.Expr) -> pl.Expr:
+    """Floats with nine decimals; null for no number, and beyond what 128 bits hold."""
+    good = pl.when(cell.is_finite() & (cell.abs() < 1e20)).then(cell.cast(pl.Float64))
+    whole = good.floor()
+    found: pl.Expr = whole.cast(WIDE) * ONE + ((good - whole) * 1e9).round().cast(WIDE)
+    return found
+
+
+def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
+    """Texts as numbers with nine decimals; those with an exponent by way of the nearest float."""
+    whole = kept(cell.cast(pl.Int64, strict=False))
+    rest = kept(pl.when(whole.is_null()).then(cell))  # nearly none: what is null costs next to nothing
+    return pl.coalesce(
+        whole.cast(WIDE) * ONE, _decimals(rest, kept), fixed(rest.cast(pl.Float64, strict=False))
+    )
+
+
+def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
+    """Texts of digits with a point as numbers with nine decimals; null for others."""
+    plain = kept(pl.when(cell.str.contains(_PLAIN)).then(cell))
+    whole = _wide(plain.str.extract(r"^[+-]?([0-9]+)", 1))
+    part = (
+        plain.str.extract(r"\.([0-9]+)$", 1).fill_null("").str.pad_end(DECIMALS, "0").str.slice(0, DECIMALS)
+    )
+    size = whole * ONE + part.cast(pl.Int64)
+    signed: pl.Expr = size * pl.when(plain.str.starts_with("-")).then(-1).otherwise(1)
+    return signed
+
+
+def _wide(digits: pl.Expr) -> pl.Expr:
+    """Up to 20 digits as a whole number of 128 bits: in two pieces, as older polars reads no longer one."""
+    padded = digits.str.zfill(20)
+    high, low = padded.str.slice(0, 10).cast(pl.Int64), padded.str.slice(10, 10).cast(pl.Int64)
+    return high.cast(WIDE) * 10**10 + low.cast(WIDE)
+
+
+def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
+    """`85G` as bytes, rounded to the nearest."""
+    powers = {letter: 2**power for letter, power in _POWERS.items()}
+    letter = cell.str.extract(_SIZE, 2)
+    unit = kept(letter.replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE))
+    whole = kept(cell.str.extract(_WHOLE_SIZE, 1).cast(pl.Int64))
+    rest = kept(pl.when(whole.is_null()).then(cell.str.extract(_SIZE, 1)))
+    return pl.coalesce(whole.cast(WIDE) * unit, (text_number(rest, kept) * unit + ONE // 2) // ONE)
+
+
+def spanned(cell: pl.Expr, kept: Keep) -> pl.Expr:
+    """Microseconds of a span as ISO 8601 or a clock writes it."""
+    found = []
+    for pattern in (_ISO_SPAN, _CLOCK_SPAN):
+        days, hours, minutes = (
+            cell.str.extract(pattern, place).cast(pl.Int64).fill_null(0) * scale
+            for place, scale in ((1, DAY), (2, HOUR), (3, MINUTE))
+        )
+        seconds = text_number(kept(cell.str.extract(pattern, 4).fill_null("0")), kept) // 1000
+        found.append(
+            pl.when(cell.str.contains(pattern)).then(days + hours + minutes + seconds.cast(pl.Int64))
+        )
+    return pl.coalesce(*found)
+
+
+def written(value: Value) -> pl.Expr:
+    """A number as a text, without zeros at the end of its decimals."""
+    if not value.decimals:
+        return value.expr.cast(pl.String)
+    size = value.expr.abs()
+    whole, part = (size // ONE).cast(pl.String), (size % ONE).cast(pl.String).str.zfill(DECIMALS)
+    tail = part.str.strip_chars_end("0")
+    text = pl.when(tail == "").then(whole).otherwise(pl.concat_str(whole, tail, separator="."))
+    return pl.when(value.expr < 0).then(pl.lit("-") + text).otherwise(text)
+
+
+def flagged(cell: pl.Expr, kept: Keep) -> pl.Expr:
+    """Texts as true or false; null for other words."""
+    del kept
+    word = cell.str.to_lowercase()
+    return pl.when(word.is_in(TRUE)).then(True).when(word.is_in(FALSE)).then(False)

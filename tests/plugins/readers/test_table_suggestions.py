@@ -1,0 +1,133 @@
+"""Tables that no reader takes as they are: which named mapping fits, and a mapping to start from."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from cli_environment import called
+
+from harness_plugins.readers.tables.mapping import named_mappings, read_mapping
+
+JOBS = {
+    "JobID": ["a", "b", "c"],
+    "Submit Time": [1_700_000_000_000, 1_700_000_060_000, 1_700_000_120_000],
+    "started": ["2023-11-14 22:14:00", None, "2023-11-14 22:16:00"],
+    "finished": ["2023-11-14 22:15:00", None, "2023-11-14 22:19:00"],
+    "timelimit": [60, 2**32 - 1, 5],
+    "num_nodes": [2, 1, 1],
+    "nodelist": [["n1", "n2"], ["n1"], ["n3"]],
+    "cpus_req": [7, 7, 7],
+    "cpus_alloc": [8, 4, 4],
+    "mem": ["2G", "1G", "1G"],
+    "state": ["COMPLETED", "PENDING", "COMPLETED"],
+    "class": ["x", "y", "z"],
+}
+
+
+def eagle(path: Path) -> None:
+    """A table with the columns of Eagle's."""
+    names = read_mapping("nrel_eagle").wanted
+    times = ("submit_time", "start_time", "end_time")
+    at = datetime(2020, 1, 1)
+    rows = {name: [at, at] if name in times else [1, 2] for name in names}
+    pl.DataFrame({**rows, "partition": ["p", "q"], "user": ["u", "v"]}).write_parquet(path)
+
+
+def test_a_table_of_a_known_data_set_is_answered_with_the_command_that_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As it can be copied: a file, and a folder of files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my tables").mkdir()
+    eagle(tmp_path / "a table.parquet")
+    eagle(tmp_path / "my tables" / "eagle_data.parquet")
+    for table in ("'a table.parquet'", "'my tables'"):
+        assert called(["trace", "info", *shlex.split(table)]) == 2
+        said = capsys.readouterr().err
+        command = f"harness trace convert {table} nrel_eagle.parquet --map nrel_eagle"
+        assert said.rstrip().endswith(command)
+        assert called(shlex.split(command)[1:]) == 0
+        capsys.readouterr()
+
+
+def test_another_table_is_answered_with_suggest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parquet, text and JSON lines; what is no table has the hint of any file."""
+    pl.DataFrame({"x": [1], "y": [2]}).write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "t.txt").write_text("x;y\n1;2\n")
+    (tmp_path / "t.jsonl").write_text('{"x": 1, "y": "b"}\n{"x": 2}\n')
+    for name in ("t.parquet", "t.txt", "t.jsonl"):
+        assert called(["trace", "info", str(tmp_path / name)]) == 2
+        assert f"harness trace convert {tmp_path / name} --map suggest" in capsys.readouterr().err
+    (tmp_path / "t.bin").write_bytes(bytes(range(256)))
+    assert called(["trace", "info", str(tmp_path / "t.bin")]) == 2
+    assert "name its format with --reader" in capsys.readouterr().err
+
+
+def test_suggest_prints_a_mapping_that_can_be_given_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Numbers before lists, amounts given before those asked for, units by values, and remarks on doubts."""
+    table = tmp_path / "t.parquet"
+    pl.DataFrame(JOBS).write_parquet(table)
+    assert called(["trace", "convert", str(table), "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert yaml.safe_load(printed) == {
+        "where": "state not in ('PENDING',)",
+        "columns": {
+            "job_id": "JobID",
+            "submit_time": "col('Submit Time') : unix-ms",
+            "recorded_start": "started",
+            "recorded_end": "finished",
+            "duration": "finished - started",
+            "requested_time": "below(timelimit, 2147483647)",
+            "queue": "'all'",
+            "pods": "num_nodes",
+            "total.cpu": "cpus_alloc",
+            "total.memory": "size(mem)",
+        },
+    }
+    assert "seconds? minutes are ': m'" in printed
+    assert "# columns that are left: nodelist, cpus_req, state, class" in printed
+    (tmp_path / "m.yaml").write_text(printed)
+    out = str(tmp_path / "out.parquet")
+    assert called(["trace", "convert", str(table), out, "--map", str(tmp_path / "m.yaml")]) == 0
+    found = pl.read_parquet(out)
+    assert found.select("job_id", "pods", "request.cpu").rows() == [("a", 2, 4000), ("c", 1, 4000)]
+    assert found["submit_time"][0] == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+
+def test_suggest_knows_records_in_a_document_and_delimiters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And says nothing of what it does not find but what stands in its place."""
+    document = [{"queue": "q", "tasks": [{"id": "a", "submitted": 5, "ran": 1, "m": [1, 2]}]}]
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    (tmp_path / "t.txt").write_text("Job|Submitted|Elapsed\n1|1700000000|00:10:00\n")
+    assert called(["trace", "convert", str(tmp_path / "t.json"), "--map", "suggest"]) == 0
+    found = yaml.safe_load(capsys.readouterr().out)
+    assert found["records"] == "tasks"
+    assert found["columns"]["queue"] == "queue"
+    assert called(["trace", "convert", str(tmp_path / "t.txt"), "--map", "suggest"]) == 0
+    found = yaml.safe_load(capsys.readouterr().out)
+    assert found["delimiter"] == "|"
+    assert found["columns"] == {
+        "job_id": "Job",
+        "submit_time": "Submitted : unix",
+        "duration": "span(Elapsed)",
+        "queue": "'all'",
+        "request.cpu": "'1000'",
+    }
+    (tmp_path / "t.bin").write_bytes(bytes(range(256)))
+    assert called(["trace", "convert", str(tmp_path / "t.bin"), "--map", "suggest"]) == 2
+    assert "is no table of Parquet, JSON or text" in capsys.readouterr().err
+
+
+def test_no_mapping_is_called_suggest() -> None:
+    """The word asks for one."""
+    assert "suggest" not in named_mappings()
