@@ -295,13 +295,13 @@ class Difference:
         """Decisions of a run in words."""
         with reading(run.path):
             rows = run.micros("decisions").filter(pl.col("seq").is_in(list(numbers))).collect()
-        units = units_of(run)
+        units, clock = units_of(run), Clock(run)
         histories = Histories(run, units)
         said = []
         for row in rows.iter_rows(named=True):
             job = histories.row(row["job_id"])
             (event,) = histories.events([row])
-            about = Sentences(units, job["queue"], job["priority"]).about(event)
+            about = Sentences(units, job["queue"], job["priority"], clock.text).about(event)
             said.append(f"job {row['job_id']} of queue {row['queue']}: {about}")
         return said
 

@@ -66,4 +66,7 @@ def units_of(run: Run) -> Units:
     """How amounts of a run are written."""
     cluster = run.info["cluster"]
     nominal = (name for queue in cluster["queues"].values() for name in queue.get("nominal", {}))
-    return Units([*run.resources, *cluster["capacity"], *nominal])
+    flavors = cluster.get("content", {}).get("objects", {}).get("ResourceFlavor")
+    return Units(
+        [*run.resources, *cluster["capacity"], *nominal], flavors=flavors is None or len(flavors) > 1
+    )

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from harness.explanation.standing import Standing, standings, waits
-from harness.explanation.vocabulary import Figures, Units, read
+from harness.explanation.vocabulary import Figures, Table, Units, read, share_of
 from harness.recording.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -26,12 +26,19 @@ _HOLDERS = 3
 
 @dataclass(frozen=True)
 class Other:
-    """A job on the other side of a preemption: preemptor or victim, and how many pods the victim lost."""
+    """A job on the other side of a preemption: preemptor or victim.
+
+    Attributes:
+        job, queue, priority: which one.
+        pods: how many pods the victim lost.
+        shares: name -> weighted share before and after the victim goes, where several go.
+    """
 
     job: str
     queue: str
     priority: int
     pods: int
+    shares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ class Event:
         lost: the progress that the eviction threw away, summed over pods, microseconds.
         lost_pods: how many pods lost progress with it: also those that stay of a gang.
         lost_amounts: resource -> amount x microseconds of it.
-        holders: of a refusal, resource -> the queues that held most of it then, with the amounts.
+        holders: of a refusal, label -> the queues that held most of it then, with the amounts.
+        as_at: of a refusal for a reason that had been recorded before in this wait: when the figures are of.
     """
 
     time: int
@@ -69,6 +77,7 @@ class Event:
     lost_pods: int = 0
     lost_amounts: Mapping[str, int] = field(default_factory=dict)
     holders: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    as_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +154,23 @@ class History:
         place = bisect_right(self.standings, time, key=lambda each: each[0])
         return self.standings[place - 1][1]
 
+    def reason(self, time: int) -> Event | None:
+        """Why it waited at an instant: its latest refusal, or preemption for it, in that wait.
+
+        None where it did not wait, or had not been tried itself.
+        """
+        if not self.job["submit_time"] <= time or self.standing(time) is not Standing.WAITING:
+            return None
+        latest = None
+        for event in (each for stretch in self.stretches for each in stretch.events):
+            if event.time > time:
+                break
+            if event.what in ("refuse", PREEMPTS):
+                latest = event
+            elif event.what not in ("nominate", "unnominate"):
+                latest = None
+        return latest
+
     @property
     def evictions(self) -> int:
         """How often it was evicted without a preemptor."""
@@ -214,7 +240,7 @@ class Histories:
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
     ) -> History:
         before = self.row(name).get(RAN_BEFORE) or 0
-        events = self._with_holders(self._events(rows, progress, before))
+        events = self._with_holders(_filled_in(self._events(rows, progress, before)))
         stretches = tuple(_stretches(events))
         behind = None
         first = stretches[0]
@@ -227,7 +253,17 @@ class Histories:
 
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
         """Decisions about one job as events, without what evictions cost."""
-        return self._with_holders(self._events(rows, None))
+        return self._with_holders(self._with_figures(rows, self._events(rows, None)))
+
+    def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
+        """Events of which the figures were recorded earlier than any of them: one job's."""
+        if not any(each.figures.again for each in events):
+            return events
+        with reading(self._run.path):
+            which = (pl.col("job") == rows[0]["job"]) & (pl.col("seq") < rows[0]["seq"])
+            before = self._run.micros("decisions").filter(which).collect()
+        told = [*self._events(before.to_dicts(), None), *events]
+        return _filled_in(told)[-len(events) :]
 
     def _events(
         self,
@@ -267,7 +303,7 @@ class Histories:
                     what,
                     sum(row["pods"] for row in group),
                     reason or "",
-                    read(first["detail"]),
+                    _figures(group) if what == PREEMPTS else read(first["detail"]),
                     self._others(what, group),
                     dict(sorted(nodes.items())),
                     first["flavors"] or "",
@@ -290,7 +326,13 @@ class Histories:
         else:
             return ()
         rows = {name: self.row(name) for name in sorted(pods)}
-        return tuple(Other(name, row["queue"], row["priority"], pods[name]) for name, row in rows.items())
+        shares = {}
+        if what == PREEMPTS and len(rows) > 1:
+            shares = {row["job_id"]: read(row["detail"]).shares for row in reversed(group)}
+        return tuple(
+            Other(name, row["queue"], row["priority"], pods[name], shares.get(name, {}))
+            for name, row in rows.items()
+        )
 
     def _with_holders(self, events: list[Event]) -> list[Event]:
         """Refusals, with who held most of what was short."""
@@ -310,6 +352,8 @@ class Histories:
                     if (each.time, resource) in held
                 },
             )
+            if not each.figures.holders
+            else each
             for each in events
         ]
 
@@ -340,15 +384,21 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """The last refusal of another job of the queue until this one got something."""
+        """The last refusal of another job of the queue that waited as long as this one waited for a start."""
         queue = self.row(name)["queue"]
+        since = first.events[0].time if first.since is None else first.since
         until = self._run.window.end if first.start is None else first.start
+        started = pl.col("action").is_in(_STARTS) & (pl.col("time") <= since)
         with reading(self._run.path):
+            rows = self._run.micros("decisions").filter(
+                (pl.col("queue") == queue) & (pl.col("time") <= until) & (pl.col("job_id") != name)
+            )
+            gone = rows.filter(started).group_by("job").agg(since=pl.col("seq").max())
             found = (
-                self._run.micros("decisions")
-                .filter(
-                    (pl.col("action") == "refuse") & (pl.col("queue") == queue) & (pl.col("time") <= until)
-                )
+                rows.filter(pl.col("action") == "refuse")
+                .join(gone, on="job", how="left")
+                .filter((pl.col("time") >= since) | (pl.col("seq") > pl.col("since").fill_null(-1)))
+                .sort("seq")
                 .tail(1)
                 .collect()
             )
@@ -359,11 +409,76 @@ class Histories:
 
 
 def _short(event: Event) -> list[str]:
-    """What a refusal says is short; where it does not say, what is asked for."""
-    if event.what != "refuse":
-        return []
+    """What a refusal says is short; where it does not say, what is asked for; nothing if it names holders."""
     figures = event.figures
+    if event.what != "refuse" or figures.holders:
+        return []
     return [*(figures.short or figures.most_free or figures.request)]
+
+
+def _filled_in(events: Sequence[Event]) -> list[Event]:
+    """Refusals with holders that the record names, and with the figures that were recorded before."""
+    found: list[Event] = []
+    for event in events:
+        figures = event.figures
+        if event.what == "refuse" and figures.again:
+            first = next((each for each in reversed(found) if _is_first_of(each, event)), None)
+            if first is not None:
+                ahead, waits_for = figures.ahead, figures.waits_for
+                figures = replace(first.figures, again=True, ahead=ahead, waits_for=waits_for)
+                event = replace(event, figures=figures, as_at=first.time)
+        elif figures.holders:
+            event = replace(event, holders=_by_label(figures.holders))
+        found.append(event)
+    return found
+
+
+def _is_first_of(earlier: Event, event: Event) -> bool:
+    """Whether an earlier refusal has the figures of the reason of one that came again."""
+    mine, theirs = event.figures, earlier.figures
+    return (
+        earlier.what == "refuse"
+        and not theirs.again
+        and earlier.reason == event.reason
+        and theirs.lacks == mine.lacks
+        and theirs.message.startswith(mine.message)
+        and bool(mine.message or mine.lacks or not theirs.message)
+    )
+
+
+def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for queue, amounts in holders.items():
+        for label, amount in amounts.items():
+            found.setdefault(label, []).append((queue, amount))
+    return {
+        label: tuple(sorted(held, key=lambda each: (-each[1], each[0])))
+        for label, held in sorted(found.items())
+    }
+
+
+def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
+    """What the decisions about all victims of a preemption say: from before the first to after the last."""
+    details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
+    first = details[0]
+    if len(details) == 1:
+        return first
+    shares: dict[str, tuple[str, str]] = {}
+    taken: dict[str, dict[str, int]] = {}
+    for detail in details:
+        for name, (before, after) in detail.shares.items():
+            most, least = shares.get(name, (before, after))
+            shares[name] = max(most, before, key=share_of), min(least, after, key=share_of)
+        for name, amounts in detail.taken.items():
+            total = taken.setdefault(name, {})
+            for label, amount in amounts.items():
+                total[label] = total.get(label, 0) + amount
+    usage = {name: each for detail in details for name, each in detail.usage.items()}
+    quota = {name: each for detail in details for name, each in detail.quota.items()}
+    alike = all((each.node, each.criterion) == (first.node, first.criterion) for each in details)
+    if not alike:
+        first = replace(first, node="", criterion="", candidates=0)
+    return replace(first, shares=shares, taken=taken, usage=usage, quota=quota)
 
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:

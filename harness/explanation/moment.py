@@ -247,12 +247,19 @@ class Moment:
         finished = self._lives.jobs.filter(over)["row"].cast(pl.Int32)
         with reading(self._run.path):
             last = waiting(rows).filter(~pl.col("job").is_in(finished.implode())).collect()
-            refusals = (
-                rows.filter(pl.col("action") == "refuse").group_by("job").agg(refused=pl.col("seq").last())
+            why = pl.col("action").is_in(["refuse", "preempt"])
+            tried = (
+                self._run.micros("decisions")
+                .filter((pl.col("time") <= self.at) & why)
+                .with_columns(job=pl.when(pl.col("action") == "refuse").then("job").otherwise("by_job"))
+                .group_by("job")
+                .agg(refused=pl.col("seq").last(), attempt=pl.col("time").last())
             )
+            in_wait = pl.when(pl.col("attempt") >= pl.col("since"))
             return (
-                last.lazy().join(refusals, on="job", how="left").sort("since", "job")
-                .select("job_id", "refused", "since").collect()
+                last.lazy().join(tried, on="job", how="left").sort("since", "job")
+                .with_columns(refused=in_wait.then("refused"), attempt=in_wait.then("attempt"))
+                .select("job_id", "refused", "since", "attempt").collect()
             )  # fmt: skip
 
     def _waiting(self, most: int) -> str:
@@ -263,15 +270,32 @@ class Moment:
         lines = [f"{counted(waits.height, 'job')} held nothing, the longest wait first"]
         shown = waits.head(most)
         rows = self._decisions(pl.col("seq").is_in(shown["refused"].drop_nulls().to_list()))
-        refusals = {row["job_id"]: row for row in rows.iter_rows(named=True)}
-        for job, _, since in shown.iter_rows():
+        tried = {row["seq"]: row for row in rows.iter_rows(named=True)}
+        for job, number, since, attempt in shown.iter_rows():
             line = f"  {job} since {self._clock.text(since)} ({format_duration(self.at - since)})"
-            if job in refusals and refusals[job]["time"] >= since:
-                line += f": {self._sentence(refusals[job])}"
+            if number is None:
+                line += self._behind(job)
+            else:
+                row = tried[number]
+                if row["action"] == "preempt":
+                    said = f"it preempts job {row['job_id']} ({row['reason']})"
+                else:
+                    said = self._sentence(row)
+                line += f": at {self._clock.text(attempt)} {said}"
             lines.append(line)
         if waits.height > most:
             lines.append(f"  … and {waits.height - most:,} more")
         return "\n".join(printable(line) for line in lines)
+
+    def _behind(self, job: str) -> str:
+        """For a job that was not tried itself: the one of its queue that failed last."""
+        first = self._last_tried.get(self._lives.row(job)["queue"])
+        return "" if first is None else f": not tried itself; of its queue job {first} failed last"
+
+    @cached_property
+    def _last_tried(self) -> dict[str, str]:
+        tried = self._waits.filter(pl.col("refused").is_not_null()).sort("refused")
+        return {self._lives.row(job)["queue"]: job for job in tried["job_id"]}
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
@@ -302,4 +326,4 @@ class Moment:
     def _sentence(self, row: dict[str, Any]) -> str:
         job = self._lives.row(row["job_id"])
         (event,) = self._lives.events([row])
-        return Sentences(self._units, job["queue"], job["priority"]).about(event)
+        return Sentences(self._units, job["queue"], job["priority"], self._clock.text).about(event)

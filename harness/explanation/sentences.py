@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from harness.cluster.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
 from harness.explanation.history import Event, Other
-from harness.explanation.vocabulary import Figures, Table, Units
+from harness.explanation.vocabulary import Figures, Table, Units, share_of
 from harness.text import counted
 from harness.units import HOUR, format_duration
 
@@ -20,10 +21,12 @@ class Sentences:
         units: how labels and amounts are written.
         priority: of the job that the sentences are about.
         queue: that job's.
+        time: how times are written.
     """
 
-    def __init__(self, units: Units, queue: str, priority: int) -> None:
+    def __init__(self, units: Units, queue: str, priority: int, time: Callable[[int], str]) -> None:
         self._units = units
+        self._time = time
         self._queue = queue
         self._priority = priority
 
@@ -60,7 +63,11 @@ class Sentences:
     def refused(self, event: Event) -> str:
         """Why a job waits."""
         figures = event.figures
-        parts = [f"waits{_because(event)}"]
+        parts = [f"waits{' again' if figures.again else ''}{_because(event)}"]
+        parts += self._in_the_way(figures)
+        if event.as_at is not None:
+            parts += self._holders(event)
+            parts.append(f"as at {self._time(event.as_at)}")
         if figures.short:
             missing = ", ".join(self._units.named(*each) for each in figures.short.items())
             known = {label: figures.request[label] for label in figures.short if label in figures.request}
@@ -68,21 +75,62 @@ class Sentences:
             parts.append(f"short of {missing}{asked}")
         elif figures.request and not figures.nodes:
             parts.append(f"it asks for {self._listed(figures.request)}")
+        if figures.nominated:
+            ahead = {label: each for label, each in figures.nominated.items() if label in figures.short}
+            parts.append(f"pods nominated before it take {self._listed(ahead or figures.nominated)}")
         if figures.message:
             parts.append(figures.message)
         parts += self._states(figures, list(figures.short or figures.request))
         if figures.nodes:
             parts.append(self._nodes_say(figures))
         if figures.preemption:
-            parts.append(f"preemption: {figures.preemption}")
+            parts.append(f"preemption: {figures.preemption}{self._governed(figures)}")
+        if figures.candidate:
+            parts.append(self._forbidden(figures))
         if figures.not_freed:
             parts.append(
                 "; ".join(f"{counted(count, 'node')}: {why}" for why, count in figures.not_freed.items())
             )
-        for resource, holders in event.holders.items():
-            held = ", ".join(f"{queue} {self._units.amount(resource, amount)}" for queue, amount in holders)
-            parts.append(f"most {resource} held by {held}")
-        return "; ".join(parts)
+        return "; ".join([*parts, *(self._holders(event) if event.as_at is None else ())])
+
+    def _holders(self, event: Event) -> Iterator[str]:
+        """Who holds most of what is short."""
+        for label, holders in event.holders.items():
+            held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
+            yield f"most {self._units.kind(label)} held by {held}"
+
+    def _in_the_way(self, figures: Figures) -> Iterator[str]:
+        """The jobs that a refusal names."""
+        if figures.ahead:
+            kept = [f"{self._listed(amounts)} for job {job}" for job, amounts in figures.ahead.items()]
+            yield f"kept before its turn: {_some(kept)}"
+        if figures.waits_for:
+            jobs = [f"job {job}{_for(by)}" for job, by in figures.waits_for.items()]
+            yield f"it waits for {_some(jobs)}"
+
+    def _governed(self, figures: Figures) -> str:
+        """What would be borrowed, and the fields that forbid to preempt."""
+        fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
+        over = [
+            f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
+            f"{self._units.named(label, figures.quota.get(figures.queue, {}).get(label, 0))}"
+            for label in figures.borrows
+            for used in [figures.usage.get(figures.queue, {}).get(label, 0) + figures.request.get(label, 0)]
+        ]
+        said = "; ".join([*over, fields] if fields else over)
+        return f" ({said})" if said else ""
+
+    def _forbidden(self, figures: Figures) -> str:
+        """The shares that forbid to take a candidate, and the strategies that compare them."""
+        (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
+        against = "=" if share == initial else ">"
+        tests = {
+            TO_FINAL_SHARE: f"{share} > {final} of {theirs} without it",
+            TO_INITIAL_SHARE: f"{share} {against} {initial} of {theirs} with it",
+        }
+        said = [f"{tests[name]} ({name})" for name in figures.strategies if name in tests]
+        tried = f", after {figures.tried:,} in vain" if figures.tried else ""
+        return f"next would be job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"
 
     def _admitted(self, event: Event) -> str:
         figures = event.figures
@@ -95,7 +143,7 @@ class Sentences:
             text += f" with fewer pods ({fewer})"
         if figures.lenders:
             lent = ", ".join(
-                f"{self._units.resource(label)} from {cohort}" for label, cohort in figures.lenders.items()
+                f"{self._units.kind(label)} from {cohort}" for label, cohort in figures.lenders.items()
             )
             text += f"; borrows {lent}"
         elif figures.borrowing:
@@ -139,9 +187,9 @@ class Sentences:
         if len(event.others) > _NAMED:
             victims += f" and {len(event.others) - _NAMED:,} more"
         text = f"it preempts {victims} of queue {event.others[0].queue}{_because(event)}"
-        return "; ".join([text, *self._rule(event.figures)])
+        return "; ".join([text, *self._rule(event.figures, event.others)])
 
-    def _rule(self, figures: Figures) -> Iterator[str]:
+    def _rule(self, figures: Figures, victims: Sequence[Other] = ()) -> Iterator[str]:
         """The figures that justify a preemption."""
         if figures.queue and figures.request:
             yield f"{figures.queue} asked for {self._listed(figures.request)}"
@@ -153,7 +201,7 @@ class Sentences:
             yield gave
         shares = self._shares(figures)
         if shares:
-            yield shares.removeprefix("; ")
+            yield shares.removeprefix("; ") + _own_shares(figures, victims)
         if figures.local_queues:
             yield _local_queues(figures).removeprefix("; ")
         if figures.criterion:
@@ -173,7 +221,7 @@ class Sentences:
             name, usage, quota = figures.pool
             said = self._used(usage, {name: quota}, {}, name, labels)
             if said:
-                yield f"all queues of {name} used {said}"
+                yield f"all queues{f' of {name}' if name else ''} used {said}"
 
     def _used(
         self,
@@ -193,7 +241,7 @@ class Sentences:
             if guaranteed is not None:
                 text = f"{self._units.amount(label, used)} of {self._units.named(label, guaranteed)}"
             known = ((word, table.get(name, {}).get(label)) for word, table in bounds.items())
-            listed = [f"{word} {self._units.amount(label, each)}" for word, each in known if each is not None]
+            listed = [f"{word} {self._units.named(label, each)}" for word, each in known if each is not None]
             if listed:
                 text += f" ({', '.join(listed)})"
             parts.append(text)
@@ -205,8 +253,8 @@ class Sentences:
             resource = reason.removeprefix("Insufficient ")
             text = f"{counted(count, 'node')}: {reason}"
             if resource in figures.most_free and resource in figures.request:
-                asked = self._units.amount(resource, figures.request[resource])
-                free = self._units.amount(resource, figures.most_free[resource])
+                asked = self._units.named(resource, figures.request[resource])
+                free = self._units.named(resource, figures.most_free[resource])
                 text += f" ({asked} asked for, at most {free} free on one)"
             parts.append(text)
         return ", ".join(parts)
@@ -262,6 +310,37 @@ def _nodes(nodes: Mapping[str, int]) -> str:
     named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
     more = f" and {len(named) - _NAMED:,} more nodes" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more
+
+
+def _for(preemptor: str) -> str:
+    return f" (preempted for job {preemptor})" if preemptor else ""
+
+
+def _some(named: Sequence[str]) -> str:
+    """The first ones of some jobs."""
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
+    """The two sides of shares that forbid a preemption: the one whose share grows first."""
+    return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
+
+
+def _is_less(before: str, after: str) -> bool:
+    return share_of(before) < share_of(after)
+
+
+def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
+    """What the shares become victim by victim, where several go."""
+    steps = [
+        (share_of(before), f"{victim.job} {name} {before} → {after}")
+        for victim in victims
+        for name, (before, after) in victim.shares.items()
+        if before != after
+    ]
+    steps.sort(key=lambda step: step[0], reverse=True)
+    return f" ({_some([text for _, text in steps])})" if len(steps) > 1 else ""
 
 
 def _local_queues(figures: Figures) -> str:

@@ -43,7 +43,7 @@ class Story:
         self.at = at
         self.stopped = stopped
         self._clock = clock
-        self._say = Sentences(units, history.job["queue"], history.job["priority"])
+        self._say = Sentences(units, history.job["queue"], history.job["priority"], clock.text)
 
     def __str__(self) -> str:
         """The text, as `harness explain` prints it."""
@@ -58,22 +58,25 @@ class Story:
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)
 
+    def _event(self, event: Event) -> dict[str, Any]:
+        return {**_plain(asdict(event)), "text": self._say.about(event)}
+
     def to_json(self) -> dict[str, Any]:
         """The same as plain values, nothing folded; times and durations are microseconds."""
         history = self.history
+        reason = None if self.at is None else history.reason(self.at)
         return {
             "schema": "1",
             "job": dict(history.job),
             "waited": history.waited,
+            "reason": None if reason is None else self._event(reason),
             "victims": history.victims,
             "stopped": None if self.stopped is None else self.stopped.plain(),
             "chapters": [  # the name in documents of schema 1
                 {
                     "since": stretch.since,
                     "start": stretch.start,
-                    "events": [
-                        {**_plain(asdict(event)), "text": self._say.about(event)} for event in stretch.events
-                    ],
+                    "events": [self._event(event) for event in stretch.events],
                 }
                 for stretch in self._stretches
             ],
@@ -128,6 +131,13 @@ class Story:
             yield f"  {self.stopped.told(self._clock.text(self.stopped.at))}"
         if self.at is not None:
             yield f"  at {self._clock.text(self.at)} {self._state()}"
+            yield from self._why_then(self.at)
+
+    def _why_then(self, at: int) -> Iterator[str]:
+        """Why it waited at an instant, as the latest attempt said that left a reason."""
+        reason = self.history.reason(at)
+        if reason is not None:
+            yield f"  latest reason, of {self._clock.text(reason.time)}: {self._say.about(reason)}"
 
     def _state(self) -> str:
         """How the job stood after an instant."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from harness.units import format_amount, plain_number
@@ -44,6 +44,17 @@ class Figures:
         round: which eviction in a row this is without progress of either side.
         gang: how many pods are placed together; waiting: how many of a pod group still wait then.
         pod: the pod that it is about.
+        nominated: label -> amount that pods take which are nominated before it.
+        holders: queue -> label -> amount, of those that hold most of what is short.
+        ahead: job -> label -> amount that is kept for jobs that were served before it.
+        waits_for: jobs that go, are to go, or come first -> the job that they go for, or "".
+        fields: fields of manifests that keep it from preempting -> their values.
+        borrows: labels of what it would borrow, where that matters.
+        tried: how many were taken in vain before shares forbid more.
+        candidate, strategies: who would be next, and what forbids it: `shares` are those with the job, and
+            without the candidate.
+        lacks: what alone is missing, where that is no quota.
+        again: whether the same was recorded before in this wait, with all figures.
     """
 
     queue: str = ""
@@ -74,6 +85,17 @@ class Figures:
     gang: int = 0
     waiting: int = 0
     pod: str = ""
+    nominated: Mapping[str, int] = field(default_factory=dict)
+    holders: Table = field(default_factory=dict)
+    ahead: Table = field(default_factory=dict)
+    waits_for: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    borrows: tuple[str, ...] = ()
+    tried: int = 0
+    candidate: str = ""
+    strategies: tuple[str, ...] = ()
+    lacks: str = ""
+    again: bool = False
 
 
 def read(detail: str | None) -> Figures:
@@ -112,6 +134,17 @@ def read(detail: str | None) -> Figures:
         gang=_number(gang.get("pods") if isinstance(gang, dict) else gang),
         waiting=_number(found.get("waiting")),
         pod=_text(found.get("pod")),
+        nominated=_amounts(found.get("nominated")),
+        holders=_table(found.get("holders")),
+        ahead=_table(found.get("ahead")),
+        waits_for=_texts(found.get("waitsFor")),
+        fields=_usages(found.get("fields")),
+        borrows=_names(found.get("borrows")),
+        tried=_number(found.get("tried")),
+        candidate=_text(found.get("candidate")),
+        strategies=_names(found.get("strategies")),
+        lacks=_text(found.get("lacks")),
+        again=found.get("again") is True,
     )
 
 
@@ -133,6 +166,10 @@ def _texts(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
     return {key: text for key, text in sorted(value.items()) if isinstance(text, str)}
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _table(value: Any) -> dict[str, dict[str, int]]:
@@ -165,7 +202,15 @@ def _usages(value: Any) -> dict[str, str]:
 def _share(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return str(value)
-    return plain_number(value, 6)
+    return plain_number(value, 6).replace(",", "")
+
+
+def share_of(text: str) -> float:
+    """A share as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return inf
 
 
 class Units:
@@ -173,10 +218,12 @@ class Units:
 
     Args:
         resources: the resources that are known, since their names may contain a slash too.
+        flavors: whether flavors are to be named: there are several.
     """
 
-    def __init__(self, resources: Iterable[str]) -> None:
+    def __init__(self, resources: Iterable[str], *, flavors: bool = False) -> None:
         self._known = frozenset(resources)
+        self._flavors = flavors
 
     def resource(self, label: str) -> str:
         """The resource that a label names."""
@@ -190,6 +237,13 @@ class Units:
         """An amount without its unit: `8`, `500m`, `16Gi`."""
         return format_amount(self.resource(label), amount)
 
+    def kind(self, label: str) -> str:
+        """What a label is of: `nvidia.com/gpu`, with several flavors `nvidia.com/gpu of spot`."""
+        resource = self.resource(label)
+        if not self._flavors or resource == label:
+            return resource
+        return f"{resource} of {label.removesuffix(f'/{resource}')}"
+
     def named(self, label: str, amount: int) -> str:
         """An amount with what it is of: `8 nvidia.com/gpu`."""
-        return f"{self.amount(label, amount)} {self.resource(label)}"
+        return f"{self.amount(label, amount)} {self.kind(label)}"

@@ -7,6 +7,8 @@ from typing import Any
 
 from harness.models.quota import UNLIMITED, QuotaTree
 
+_MOST = 3  # queues that are named
+
 
 def shortage(
     tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
@@ -14,7 +16,8 @@ def shortage(
     """The figures of a request that does not fit.
 
     `request` is what is asked for and `short` what of it is missing; `usage` and `quota` are the queue's, and
-    `pool` is the cohort at the top with what its queues use of it. A quota without end is left out.
+    `pool` is the cohort at the top with what its queues use of it. A quota without end is left out. `holders`
+    are the queues that use most of it, where there are several flavors of it.
 
     Args:
         tree: the quotas.
@@ -48,7 +51,31 @@ def shortage(
             "usage": _amounts(tree, tree.usage, top, asked),
             "quota": _amounts(tree, tree.subtree, top, asked),
         }
+    if len(tree.flavor_resources) > 1:
+        holders = _holders(tree, top, [cell for cell in asked if labels[cell] in missing])
+        if holders:
+            detail["holders"] = holders
     return detail
+
+
+def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:
+    """The queues below a root that use most of what is short, where its resource has several flavors.
+
+    Where it has one, what they use of it is in the timeline.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for cell in cells:
+        resource = tree.flavor_resources[cell].resource
+        if sum(each.resource == resource for each in tree.flavor_resources) < 2:
+            continue
+        used = [
+            (-tree.usage[node * tree.width + cell], name)
+            for name, node in tree.queues.items()
+            if tree.root[node] == top and tree.usage[node * tree.width + cell] > 0
+        ]
+        for amount, name in sorted(used)[:_MOST]:
+            found.setdefault(name, {})[tree.labels[cell]] = -amount
+    return found
 
 
 def _amounts(tree: QuotaTree, values: list[int], node: int, cells: Iterable[int]) -> dict[str, int]:

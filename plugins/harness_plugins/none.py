@@ -121,13 +121,13 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """Waiting jobs that hold back each other: a heap of entries, and whether it was told what they lack."""
+    """Waiting jobs that hold back each other: a heap of entries, and who was told what it lacks."""
 
     __slots__ = ("jobs", "told")
 
     def __init__(self) -> None:
         self.jobs: list[Entry] = []
-        self.told = False
+        self.told: set[int] = set()
 
 
 class JobQueue:
@@ -180,11 +180,12 @@ class JobQueue:
             assignment = self._quotas.assign(request, job)
             if assignment is None:
                 self._blocked.setdefault(request.home, []).append(subqueue)
-                if not subqueue.told:
-                    subqueue.told = True
+                if index not in subqueue.told:
+                    subqueue.told.add(index)
                     yield Refuse(job, NO_QUOTA, self._quotas.shortage(request))
                 continue
             heappop(subqueue.jobs)
+            subqueue.told.discard(index)
             self._quotas.charge(assignment)
             self._assignments[index] = assignment
             yield Admit(job, assignment.flavors)

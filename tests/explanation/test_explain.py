@@ -119,8 +119,9 @@ def test_time_of_several_pods_is_said_to_be_summed(write_trace: WriteTrace, tmp_
 
 
 def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
-    """2 of 4 cpu are missing while a runs."""
-    (line,) = (line for line in lines(kueue, "theirs") if "waits (" in line)
+    """2 of 4 cpu are missing while a runs; in the cycle before they were kept for a's job."""
+    turned_down, line = (line for line in lines(kueue, "theirs") if "waits (" in line)
+    assert "(FailedAfterNomination); kept before its turn: 2 cpu for job mine; short of 2 cpu" in turned_down
     assert "short of 2 cpu, asking for 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
     assert line.endswith("most cpu held by a 2")
 
@@ -243,9 +244,12 @@ def test_what_koordinators_quotas_may_use_is_told_where_they_refuse_and_revoke(
         write_trace(*rows), queues({}, nodes=1) + tree, tmp_path, plugin="elasticquota", options=options
     )
     (refused,) = (line for line in lines(run, "b") if "waits" in line and "Unschedulable" in line)
-    assert "b used 0 of 1m cpu (runtime 250m, at most 500m)" in refused
+    assert "b used 0 of 1m cpu (runtime 250m cpu, at most 500m cpu)" in refused
     (revoked,) = (line for line in lines(run, "a") if "QuotaOveruse" in line)
-    assert "a used 300m of 1m cpu (runtime 250m, at most 500m); quota a has used more than its" in revoked
+    assert (
+        "a used 300m of 1m cpu (runtime 250m cpu, at most 500m cpu); quota a has used more than its"
+        in revoked
+    )
 
 
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:

@@ -8,9 +8,8 @@ at each pod.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
-been tried in it. Equal pods of it were rejected by the same plugins, and the same was recorded of them: what
-was not is to be recorded of each, and else nothing is done with any of them. A pod whose equals or priority
-may change while it waits is never in a block.
+been tried in it. Equal pods of it were rejected by the same plugins, and that is recorded of each: else
+nothing is done with any of them. A pod whose equals or priority may change while it waits is never in one.
 """
 
 from __future__ import annotations
@@ -55,21 +54,14 @@ class EqualPods:
         pods: the pods, the first one last: pods are taken and put back at the front of long lines, where
             nothing else is to be moved then. Which plugins rejected them is up to date in those outside only.
         rejected_by: the plugins that rejected them before this pass.
-        reported: by which plugins together they were rejected, as far as that was recorded of all of them.
         verdict: those that rejected them in this pass, so far as they failed in it; None before the first.
     """
 
-    __slots__ = ("pods", "rejected_by", "reported", "verdict")
+    __slots__ = ("pods", "rejected_by", "verdict")
 
-    def __init__(
-        self,
-        pods: list[PodInfo],
-        rejected_by: frozenset[str],
-        reported: frozenset[frozenset[str]] = frozenset(),
-    ) -> None:
+    def __init__(self, pods: list[PodInfo], rejected_by: frozenset[str]) -> None:
         self.pods = pods
         self.rejected_by = rejected_by
-        self.reported = reported
         self.verdict: frozenset[str] | None = None
 
     def behind(self, place: int) -> int:
@@ -89,8 +81,6 @@ class EqualPods:
         if first >= last:
             return []
         self.verdict = rejected_by
-        if rejected_by in self.reported:
-            return []
         failed = self.pods[first:last]
         failed.reverse()
         news = []
@@ -104,8 +94,6 @@ class EqualPods:
     def over(self) -> None:
         """The pass is over, and all of its pods have failed in it."""
         assert self.verdict is not None, "pods have failed for no reason"
-        if self.pods[0].gang is None:
-            self.reported |= {self.verdict}  # which is recorded of each by now
         self.rejected_by, self.verdict = self.verdict, None
 
     def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
@@ -250,7 +238,7 @@ class Block:
                     else:
                         rest = pods[:at]
                         del pods[:at]
-                    left[peers] = EqualPods(rest, group.rejected_by, group.reported)
+                    left[peers] = EqualPods(rest, group.rejected_by)
             if group.pods:
                 group.over()
                 failed[peers] = group
@@ -275,15 +263,14 @@ class Block:
     def join(self, later: Block) -> Block | None:
         """One block of this one and the one that comes next, which uses both up.
 
-        None if equal pods of the two were rejected by different plugins, or not the same was recorded of
-        them; after the next attempt that may be so.
+        None if equal pods of the two were rejected by different plugins; later they may not be.
         """
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
             return self if mine else later
         for peers in mine.keys() & theirs.keys():
             one, other = mine[peers], theirs[peers]
-            if one.rejected_by != other.rejected_by or one.reported != other.reported:
+            if one.rejected_by != other.rejected_by:
                 return None
         gap = min(group.pods[-1].place for group in theirs.values()) - 1
         overlap = max(group.pods[0].place for group in mine.values()) - gap
@@ -320,8 +307,7 @@ def _block_of(waiting: Waiting) -> Block | None:
         return waiting
     if waiting.failures < OFTEN or waiting.peers.loose or not _waits_as_its_equals(waiting):
         return None
-    pods = EqualPods([waiting], waiting.rejected_by, frozenset(waiting.reported))
-    return Block(waiting.priority, {waiting.peers: pods})
+    return Block(waiting.priority, {waiting.peers: EqualPods([waiting], waiting.rejected_by)})
 
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
@@ -329,9 +315,7 @@ def _waits_as_its_equals(pod: PodInfo) -> bool:
 
     One that has a node of its own in view waits for more.
     """
-    if pod.gang is None and pod.rejected_by not in pod.reported:
-        return False
-    return not pod.expects_room and _waits_for_room(pod.rejected_by)
+    return pod.is_told and not pod.expects_room and _waits_for_room(pod.rejected_by)
 
 
 def _waits_for_room(rejected_by: frozenset[str]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from harness.cluster.pods import HostPort, PodSpec
 from harness.cluster.scheduling_groups import GroupReference
+from harness.models.told import NOTHING_TOLD
 from harness.policy import Job
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class PodInfo:
         gang: the gang that it is placed with; None where it is placed by itself.
         timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
-        reported: by which plugins together it has been rejected while it waits, as far as that was recorded.
+        told: by which plugins together it was rejected, since the last preemption for it.
     """
 
     __slots__ = (
@@ -183,11 +184,11 @@ class PodInfo:
         "priority",
         "quota",
         "rejected_by",
-        "reported",
         "start",
         "template",
         "terminating",
         "timestamp",
+        "told",
     )  # fmt: skip
 
     def __init__(
@@ -221,7 +222,7 @@ class PodInfo:
         self.backoff = 0
         self.place = 0
         self.rejected_by: frozenset[str] = frozenset()
-        self.reported: tuple[frozenset[str], ...] = ()
+        self.told = NOTHING_TOLD
 
     @property
     def key(self) -> str:
@@ -231,18 +232,21 @@ class PodInfo:
     def note_rejection(self, rejected_by: frozenset[str]) -> bool:
         """Note that these plugins reject it; answers whether that is to be recorded.
 
-        Each set of plugins once while it waits: where that goes to and fro, each pod of a long queue would be
-        recorded anew with everything that happens. While room is made for it, only what changes. For a gang
-        that is whoever places it to say, whenever it changes.
+        It is where others did last, see `Told`, or a preemption made room for it since then. While room is
+        made for it, only what changes. For a gang that is whoever places it to say, whenever it changes.
         """
         if self.gang is not None:
             return rejected_by != self.rejected_by
-        if self.nominated and rejected_by == self.rejected_by:
+        before = self.told
+        if rejected_by == (self.rejected_by if self.nominated else before.last):
             return False
-        if rejected_by in self.reported:
-            return False
-        self.reported += (rejected_by,)
-        return True
+        self.told = before.then(rejected_by)
+        return before.tells(self.told)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether nothing is left to be recorded of why it waits."""
+        return self.gang is not None or self.rejected_by == self.told.last
 
     @property
     def expects_room(self) -> bool:

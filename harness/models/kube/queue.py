@@ -135,13 +135,10 @@ class SchedulingQueue:
         """What tells when it is tried again, and how."""
         stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
         if isinstance(waiting, Block):
-            groups = [
-                (peers, len(group.pods), group.rejected_by, group.reported)
-                for peers, group in waiting.groups.items()
-            ]
+            groups = [(peers, len(group.pods), group.rejected_by) for peers, group in waiting.groups.items()]
             return waiting, stamp, backoff, *groups
         failures = min(waiting.failures, len(_BACKOFFS))  # more make no difference
-        return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated
+        return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
         """It is so much later, all lies in the pool as it did, and there were so many attempts."""
@@ -230,7 +227,7 @@ class SchedulingQueue:
                         del short[late]
                         short[late] = None
                     return True
-            elif not late.expects_room and _fails_again(late, late.peers, version):
+            elif not late.expects_room and late.is_told and _fails_again(late, late.peers, version):
                 self._late = None
                 self.attempts += 1
                 del short[late]

@@ -27,6 +27,7 @@ from harness.models.kube.preemption.evaluator import (
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.queue import SchedulingQueue
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS, NobodyLower, Unschedulable, refuse
+from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 from harness.units import MINUTE
 
@@ -374,6 +375,7 @@ class Scheduler:
         chosen = pick_one_node_for_preemption(candidates)
         cleared = preemption.nominations_to_clear(pod, chosen)
         detail = detail_of(chosen, deciding_criterion(candidates), len(candidates))
+        pod.told = NOTHING_TOLD
         before, name = pod.nominated, chosen.node.name
         self.cache.nominate(pod, name)
         self.queue.add_unschedulable(pod, rejecting)

@@ -12,11 +12,13 @@ from bisect import insort
 from collections.abc import Iterator
 from typing import Generic, final
 
-from harness import Decision, Job
+from harness import Decision, Job, Refuse
 from harness.policy import ENDLESS
 from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
-from harness_plugins.backfill.jobs import Running, Waiting
+from harness_plugins.backfill.jobs import RESERVED, Running, Waiting
+
+_RESERVED = {"message": "there is room for it now, and it would delay jobs with reservations"}
 
 
 @final
@@ -103,8 +105,7 @@ class Conservative(Generic[R, A, V]):
         for waiting in new:
             if waiting.job.index not in self._running:
                 refusal = self._capacity.refusal(waiting.request, waiting.job)
-                if refusal is not None:
-                    yield refusal, None
+                yield refusal or Refuse(waiting.job, RESERVED, _RESERVED), None
 
     def _place(self, each: Reserved[R, A], now: int) -> None:
         """Give a job the first moment that is possible."""

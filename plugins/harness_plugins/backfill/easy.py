@@ -12,11 +12,11 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Generic
 
-from harness import Decision, Job
+from harness import Decision, Job, Refuse
 from harness.policy import ENDLESS
 from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
-from harness_plugins.backfill.jobs import Entry, Running, Waiting
+from harness_plugins.backfill.jobs import BEHIND, Entry, Running, Waiting
 
 
 class Easy(Generic[R, A, V]):
@@ -36,7 +36,7 @@ class Easy(Generic[R, A, V]):
         self._settled = False  # whether nothing has ended or moved since all were looked at
         self._reservation: V | None = None  # the last one that was made
         self._holds = False  # whether nothing has ended or moved since it was
-        self._told = -1  # index of the last job that was said to lack quota
+        self._first: Waiting[R] | None = None  # the last first job that was told what it lacks
 
     def add(self, waiting: Waiting[R]) -> None:
         """A job waits."""
@@ -71,8 +71,11 @@ class Easy(Generic[R, A, V]):
         if not waiting:
             return
         head = waiting[0]
-        if head.job.index != self._told:
-            self._told = head.job.index
+        behind = list(fresh)
+        if head is not self._first:
+            if self._first is not None:
+                behind.append(self._first)
+            self._first = head
             refusal = capacity.refusal(head.request, head.job)
             if refusal is not None:
                 yield refusal, None
@@ -84,6 +87,11 @@ class Easy(Generic[R, A, V]):
             candidates = waiting[1:]
             roomy = {request for request in self._shapes if capacity.has_room(request)}
         yield from self._backfill(head, candidates, roomy, now)
+        first = {"waitsFor": {head.job.id: ""}}
+        for each in behind:
+            at = bisect_left(waiting, each)
+            if each is not head and at < len(waiting) and waiting[at] is each:
+                yield Refuse(each.job, BEHIND, first), None
 
     def _for_first(self, head: Waiting[R]) -> A | None:
         """What the first waiting job can have now."""

@@ -8,6 +8,12 @@ from harness import Job
 from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
+BEHIND = "WaitsForFirst"
+"""Why a job is refused that may start before the first one only where that keeps its place."""
+
+RESERVED = "WaitsForReserved"
+"""Why a job is refused that has room now, and would delay others that have reservations."""
+
 R = TypeVar("R")
 A = TypeVar("A")
 

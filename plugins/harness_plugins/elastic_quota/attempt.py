@@ -167,7 +167,9 @@ class Attempts:
             excess = self._over(quota, whole)
             if excess is None:
                 continue
-            request = whole.first._replace(in_quota=whole.in_quota, in_all=whole.in_all, excess=excess)
+            request = whole.first._replace(
+                in_quota=whole.in_quota, in_all=whole.in_all, together=whole.own, excess=excess
+            )
             refusal = self._refused(search, self._failure(request, excess))
             if refusal is not None:
                 return refusal

@@ -114,11 +114,14 @@ class QuotaRefusal(NamedTuple):
         if diagnosis is not None:
             said = node_detail(diagnosis, self.rule)
         if excess is not None and request.quota is not None:
+            asked, nominated = request.asked, request.nominated(excess)
+            short = min(excess.amount, asked.get(excess.resource) or excess.amount)
             said |= {
                 "message": in_words(excess),
                 "queue": request.quota.name,
-                "request": dict(request.in_quota),
-                "short": {excess.resource: excess.amount},
+                "request": dict(asked),
+                "short": {excess.resource: short},
+                **({"nominated": nominated} if nominated else {}),
                 **states(
                     each for each in request.quota.line if each.name in (request.quota.name, excess.quota)
                 ),

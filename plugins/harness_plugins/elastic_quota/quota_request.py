@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 
 from harness.models.cluster import frozen
 from harness.models.elastic.quota import Amounts, Quota
-from harness.models.elastic.tree import Excess, Excesses, QuotaTree, sum_of
+from harness.models.elastic.tree import FIRM, Excess, Excesses, QuotaTree, sum_of
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -28,6 +28,7 @@ class QuotaRequest(NamedTuple):
         in_all: that, and what nominated pods take of other quotas that do not borrow.
         shared: what those pods of other quotas take of each quota above both.
         excess: why its quota does not let it in; None when it does.
+        together: what all pods of its gang take that are of its quota, where they are asked for as one.
     """
 
     pod: PodInfo
@@ -37,6 +38,25 @@ class QuotaRequest(NamedTuple):
     in_all: Amounts = _NONE
     shared: Mapping[Quota, Amounts] = _NOTHING
     excess: Excess | None = None
+    together: Amounts | None = None
+
+    @property
+    def asked(self) -> Amounts:
+        """What the pods that ask take themselves."""
+        return self.own if self.together is None else self.together
+
+    def nominated(self, excess: Excess) -> dict[str, int]:
+        """What nominated pods take of that which a bound counts."""
+        if excess.bound == FIRM:
+            return {}
+        counted = self.in_quota
+        if not excess.quota:
+            counted = self.in_all
+        elif self.quota is not None and excess.quota != self.quota.name:
+            above = (amounts for quota, amounts in self.shared.items() if quota.name == excess.quota)
+            counted = sum_of(self.in_quota, next(above, _NONE))
+        rest = {each: amount - self.asked.get(each, 0) for each, amount in counted.items()}
+        return {each: amount for each, amount in rest.items() if amount}
 
     def excesses(self, tree: QuotaTree) -> Excesses:
         """All bounds that keep it out now, with nominated pods; none if its quota lets it in."""

@@ -20,6 +20,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
+from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import Standing
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
@@ -63,7 +64,7 @@ class QuotaScheduler:
         self.cache = kube.cache
         self.templates = kube.templates
         self.scheduling = kube.scheduling
-        self.said: dict[Gang, set[tuple[str, str]]] = {}
+        self.said: dict[Gang, Told] = {}
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
@@ -289,7 +290,10 @@ class QuotaScheduler:
         if isinstance(outcome, Placed):
             yield from self._bind(pod, outcome.nodes[pod])
         else:
-            yield from self._post_filter(pod, [pod], outcome, outcome.rejecting)
+            rejecting = outcome.rejecting
+            if isinstance(outcome, QuotaRefusal) and outcome.said[1]:
+                rejecting |= {outcome.said[1]}  # another bound is another reason
+            yield from self._post_filter(pod, [pod], outcome, rejecting)
 
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
         """Place all pods that wait, or of a group at least as many as it takes; else none."""
@@ -378,15 +382,18 @@ class QuotaScheduler:
 
     def _note_refusal(self, gang: Gang, refusal: QuotaRefusal) -> bool:
         """Note why a gang is refused; answers whether that is to be recorded, as `PodInfo.note_rejection`."""
-        known = self.said.setdefault(gang, set())
-        if refusal.said in known:
+        before = self.said.get(gang, NOTHING_TOLD)
+        if before.last == refusal.said:
             return False
-        known.add(refusal.said)
-        return True
+        self.said[gang] = before.then(refusal.said)
+        return before.tells(self.said[gang])
 
     def _preempt(self, leader: PodInfo, planned: Planned, rejecting: frozenset[str]) -> Iterator[Decision]:
         """Evict the victims and nominate all pods of the attempt to their nodes; they are tried again."""
         self._version += 1
+        leader.told = NOTHING_TOLD
+        if leader.gang is not None:
+            self.said.pop(leader.gang, None)
         cleared: dict[PodInfo, None] = {}
         for step in planned.steps:
             if not all(victim.terminating for victim in step.victims):

@@ -15,7 +15,7 @@ from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted
 from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
-from harness_plugins.kueue.rules.admission import Admitted, Preempted
+from harness_plugins.kueue.rules.admission import INADMISSIBLE, Admitted, Preempted
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.preemption import Target
@@ -171,7 +171,7 @@ class KueuePolicy:
             yield decision
         for job, message in self._inactive:
             if job.index not in self._over:
-                yield Refuse(job, "Inadmissible", {"message": message})
+                yield Refuse(job, INADMISSIBLE, {"message": message})
         self._inactive.clear()
         yield from self._evictions.wakes()
         if self._limits.active or self.scheduler.local_queues is not None:
@@ -236,6 +236,7 @@ class KueuePolicy:
         scheduler, pods_ready = self.scheduler, self.pods_ready
         self._after.cycling = True
         for outcome in outcomes:
+            yield from self._refuse()
             if isinstance(outcome, Admitted):
                 if pods_ready is not None and pods_ready.blocks:
                     yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
@@ -246,14 +247,13 @@ class KueuePolicy:
             else:
                 yield from self._preempt(outcome, self._now)
         self._after.end()
-        for refused in scheduler.refused:
-            if refused.workload.job.index in self._over:
-                continue
-            detail = self._details.refusal(refused, scheduler.offers(refused.workload))
-            if lacking := scheduler.room_for(refused):
-                alone = {"lacks": "place"} if refused.assignment.lacks_place else {}
-                detail = {**detail, "message": lacking, "unplaced": True, **alone}
-            yield Refuse(refused.workload.job, refused.reason, detail)
+        yield from self._refuse()
+
+    def _refuse(self) -> Iterator[Refuse]:
+        """Say why heads wait that wait for another reason than before."""
+        for workload, reason, figures in self.scheduler.refused():
+            if workload.job.index not in self._over:
+                yield Refuse(workload.job, reason, figures)
 
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from operator import sub
 from typing import final
 
 from harness.memo import Memo
 from harness.models.cluster import AdmissionFairSharing, Cluster
 from harness.models.quota import FlavorResource
+from harness.models.told import NOTHING_TOLD
 from harness.policy import Job
 from harness.units import SECOND
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
-from harness_plugins.kueue.record.topology_room import room_in_words
-from harness_plugins.kueue.rules.admission import AdmissionCycle, Admitted, Preempted, Refused
+from harness_plugins.kueue.record.refusals import Refusals
+from harness_plugins.kueue.rules.admission import (
+    INVALID,
+    NAMESPACE_MISMATCH,
+    AdmissionCycle,
+    Admitted,
+    Preempted,
+    Refused,
+)
 from harness_plugins.kueue.rules.assignment import assembled
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
@@ -125,7 +133,8 @@ class Scheduler:
         assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
         world = World(cache, pending, self.shares, search, self.topologies, gates, weight_of_node)
         nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
-        self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates)
+        figures = Refusals(cache, self.offers, search, self._asked, fair=self.fair)
+        self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates, figures)
         self._asking = Asking(reclaims=gates.reclaimable_pods)
         self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
         self.cycles = 0
@@ -205,7 +214,7 @@ class Scheduler:
         if pending.preemptor is workload:
             pending.preemptor = None
         workload.place.last_assignment = None
-        workload.place.reported = ()
+        workload.place.told = NOTHING_TOLD
         workload.admission = Admission(assignment.chosen, assignment.counts)
         workload.wanted = workload.running(assignment.counts)
         workload.admissions += 1
@@ -321,7 +330,6 @@ class Scheduler:
         leave all else as it is, are run before it. A preemptor whose targets are all going already waits for
         them, and is not told of again.
         """
-        self._cycle.refused.clear()
         heads = self._heads.take()
         if not heads.cycles:
             return ()
@@ -337,11 +345,14 @@ class Scheduler:
             if workload.place.namespace_mismatch:
                 self._queue_of(workload).set_namespace_mismatch(workload)
                 left_out.append(workload)
+                self._cycle.leave_out(workload, NAMESPACE_MISMATCH)
             elif workload.asks.valid:
                 taken.append(workload)
-            elif not (pending := self._queue_of(workload)).strict:
-                pending.set_inadmissible(workload)
-                left_out.append(workload)
+            else:
+                self._cycle.leave_out(workload, INVALID)
+                if not (pending := self._queue_of(workload)).strict:
+                    pending.set_inadmissible(workload)
+                    left_out.append(workload)
         busy = bool(left_out)
         for outcome in self._cycle.run(taken, self.cycles):
             busy = True
@@ -350,24 +361,10 @@ class Scheduler:
         self.idle = not (busy or heads.inadmissible or any(entry.inadmissible for entry in entries))
         self._heads.settle(entries, left_out)
 
-    @property
-    def refused(self) -> Sequence[Refused]:
-        """The heads of the last cycle that nothing helps, see `AdmissionCycle`."""
-        return self._cycle.refused
-
-    def room_for(self, refused: Refused) -> str:
-        """Where topologies have how much room for a head that has no place now; "" if that is not why.
-
-        A head without flavors lacks more than a place.
-        """
-        if self._asked is None:
-            return ""
-        workload, assignment, _ = refused
-        offers = self.offers(workload)
-        if len(assignment.chosen) != len(offers):
-            return ""
-        asked = self._asked.asked(offers, assignment.chosen, assignment.counts)
-        return "" if asked is None else room_in_words(asked)
+    def refused(self) -> list[Refused]:
+        """The heads of this cycle, so far, that wait for a new reason; each is answered once."""
+        refused, self._cycle.refused = self._cycle.refused, []
+        return refused
 
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""

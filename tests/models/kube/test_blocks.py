@@ -331,6 +331,7 @@ def test_what_waits_alone_fails_at_every_instant_of_the_timer_before_something_h
         queue.add(pod)
         assert queue.pop(0) is pod
         pod.peers.failed_at, pod.peers.rejected_by = 0, FIT
+        assert pod.note_rejection(FIT)
         queue.add_unschedulable(pod, FIT)
     awake, dozing = queues
     at = awake.next_flush() or 0

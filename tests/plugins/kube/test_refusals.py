@@ -100,8 +100,11 @@ def test_what_is_short_only_with_nominated_pods_in_place_is_a_reason_too() -> No
 
 
 @pytest.mark.parametrize("others", [0, 3])
-def test_a_reason_that_comes_back_is_not_recorded_again(others: int) -> None:
-    """Cpu, a pod that keeps its node from others of its app, and cpu again while another pod is there."""
+def test_a_reason_that_comes_back_is_recorded_again_and_one_that_stays_is_not(others: int) -> None:
+    """Cpu, a pod that keeps its node from others of its app, and cpu while another pod is there, thrice.
+
+    Of six returns the first and fourth are recorded.
+    """
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": HOSTNAME}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     jobs = [job("full", {"cpu": 3}, runs=9, priority=9)]
@@ -113,10 +116,13 @@ def test_a_reason_that_comes_back_is_not_recorded_again(others: int) -> None:
     world = World([node("n1", cpu=4)], *jobs, until=2600)
     existing = "node(s) didn't satisfy existing pods anti-affinity rules"
     said = [(time, name, list(detail["nodes"])) for time, name, detail in world.refused if detail]
-    assert said == [
+    assert said[: 2 * len(waiting)] == [
         *((1, name, ["Insufficient cpu"]) for name in waiting),
         *((9, name, [existing]) for name in waiting),
     ]
+    for name in waiting:
+        told = [nodes for _, of, nodes in said if of == name]
+        assert told == 2 * [["Insufficient cpu"], [existing]]
 
 
 def test_a_pod_whose_room_another_takes_is_refused_then() -> None:

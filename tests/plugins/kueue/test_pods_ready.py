@@ -355,8 +355,8 @@ def test_room_that_is_freed_while_a_cycle_stands_still_is_seen_by_the_next_one()
     found = happened(jobs, waiting(**BLOCKED), queue("a", cpu=1), queue("b", cpu=4), queue("c", cpu=1))
     assert found.lines("admit") == ["0 admit short", "1 admit first", "10 admit held", "10 admit large"]
     assert found.lines("refuse") == [
+        "2 refuse large: PreemptionNoCandidates",
         "2 refuse held: Waiting",
-        "10 refuse large: PreemptionNoCandidates",
         "10 refuse large: Waiting",
     ]
 

@@ -7,7 +7,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 from harness.models.elastic.quota import Quota
@@ -17,6 +17,7 @@ from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.refusal import DISABLED
+from harness.models.told import NOTHING_TOLD, Told
 from harness_plugins.elastic_quota.failure import QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import Nominated, Others, add, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -57,7 +58,7 @@ class LastingQuotaRefusal:
         nominated: Nominated,
         scheduling: Scheduling,
         places: Places,
-        said: Mapping[Gang, Collection[tuple[str, str]]],
+        said: Mapping[Gang, Told],
     ) -> None:
         self.spared: PodInfo | None = None
         self._refusal = refusal
@@ -127,7 +128,7 @@ class LastingQuotaRefusal:
         if gang is not None:
             if gang.missing != self._pods:  # they are to be all that wait of it
                 return False
-            if self._words not in self._said.get(gang, ()) or not gang.waits:
+            if self._words != self._said.get(gang, NOTHING_TOLD).last or not gang.waits:
                 return False
         self.spared = pod
         return True

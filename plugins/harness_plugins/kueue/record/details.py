@@ -8,12 +8,9 @@ from typing import Any, final
 
 from harness.memo import Memo
 from harness.models.quota import UNLIMITED
-from harness.models.shortage import shortage
 from harness.policy import QueueShare
-from harness_plugins.kueue.rules.admission import Refused
-from harness_plugins.kueue.rules.assignment import NO_FIT, Assignment
+from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, published
-from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -124,31 +121,6 @@ class DecisionDetails:
         for victim in details:
             tree.charge(victim.cluster_queue.node, victim.usage)
         return details
-
-    def refusal(self, refused: Refused, offers: Iterable[PodSetOffer]) -> dict[str, Any]:
-        """Of a head that nothing helps, as things stand after its cycle, see `shortage`."""
-        workload, assignment, _ = refused
-        cells = assignment.usage
-        if assignment.mode == NO_FIT:
-            cells = tuple(
-                (cell, amount * count)
-                for pod_set, count in zip(offers, workload.counts, strict=True)
-                for group in pod_set.groups
-                for flavor in group.cells
-                for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
-            )
-        tree, queue = self._tree, workload.cluster_queue
-        nodes = (queue.node, *queue.path)
-        key = (
-            queue.node,
-            cells,
-            *(tree.usage[node * tree.width + cell] for node in nodes for cell, _ in cells),
-        )
-        detail = self._known.get(key)
-        if detail is None:
-            detail = shortage(tree, queue.node, cells)
-            self._known[key] = detail
-        return detail
 
     def changed_shares(self) -> Iterable[QueueShare]:
         """The shares of the queues that have another one than when they were asked for last."""

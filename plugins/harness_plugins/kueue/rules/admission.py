@@ -8,10 +8,12 @@ Upstream: `schedule`, `nominate`, `processEntry` and `requeueAndUpdate` in pkg/s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, final
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, final
 
+from harness.models.told import Told
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry, Order
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -23,19 +25,27 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
+_NOBODY: Mapping[Workload, Workload | None] = MappingProxyType({})
+
 NO_QUOTA = "NoFit"
 NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
 PENDING_PREEMPTION = "PendingPreemption"
 FAILED_AFTER_NOMINATION = "FailedAfterNomination"
 
-_REPORTED = (NO_PREEMPTION_CANDIDATES, NO_QUOTA)
-"""Reasons that are recorded, once for each while a workload waits, and once more for a place alone."""
+INADMISSIBLE = "Inadmissible"
+
+NAMESPACE_MISMATCH = "Workload namespace doesn't match ClusterQueue selector"
+INVALID = "Workload has requests that exceed its limits"
+NO_LONGER_FITS = "Workload no longer fits after processing another workload"
+OVERLAP = "Workload has overlapping preemption targets with another workload"
+PENDING = "Pending the preemption of its targets"
+DEFERRED = "It fits when the targets of others are gone"
 
 _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """What tells apart the refusals of a workload: the reason, or that it lacks nothing but a place."""
+    """What tells apart why a workload fails: the reason, or that it lacks nothing but a place."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
@@ -61,11 +71,40 @@ class Preempted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A head goes back to its queue, and nothing was done that helps it."""
+    """A head goes back to its queue, for another reason than when it was tried last.
+
+    Attributes:
+        workload: the head.
+        reason: the reason.
+        figures: what the record says about it, as things stood when it failed.
+    """
 
     workload: Workload
-    assignment: Assignment
     reason: str
+    figures: Mapping[str, Any]
+
+
+class Failed(NamedTuple):
+    """How an entry failed, while all is as it was then.
+
+    Attributes:
+        entry: the entry.
+        message: Kueue's sentence, where the reason does not say it all.
+        ahead: entries that were served before it and keep quota, with the amounts.
+        waits_for: who is going or is to go, as far as that matters, with the entry's workload whose targets
+            they are; None where that was in an earlier cycle.
+        again: whether that was recorded before since it waits, with all figures.
+    """
+
+    entry: Entry
+    message: str = ""
+    ahead: Sequence[tuple[Workload, Amounts]] = ()
+    waits_for: Mapping[Workload, Workload | None] = _NOBODY
+    again: bool = False
+
+
+Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
+"""What the record says of a failure; asked at once, and only for what is recorded."""
 
 
 @final
@@ -78,10 +117,11 @@ class AdmissionCycle:
         nominator: finds assignments.
         order: the order in which entries are served.
         gates: the feature gates.
+        figures: what the record says of a failure.
 
     Attributes:
         entries: the heads of the last cycle.
-        refused: the heads of the last cycle that nothing helps, if that is the first time since they wait.
+        refused: the heads of the last cycle that wait for another reason than when they were tried last.
     """
 
     def __init__(
@@ -91,6 +131,7 @@ class AdmissionCycle:
         nominator: Nominates,
         order: Order,
         gates: Gates,
+        figures: Figures,
     ) -> None:
         self._cache = cache
         self._pending = pending
@@ -102,9 +143,11 @@ class AdmissionCycle:
         self._places_anew = gates.tas_recompute_assignment_within_scheduling_cycle
         self.entries: list[Entry] = []
         self.refused: list[Refused] = []
+        self._figures = figures
         self._reserved: list[Reservation] = []
+        self._reservers: list[Workload] = []  # whom each reservation is for
         self._done: list[Deed] = []
-        self._victims: dict[int, dict[Workload, None]] = {}
+        self._victims: dict[int, dict[Workload, Workload]] = {}  # root -> victim -> its preemptor
 
     def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
         """Run one cycle over its heads, and put those back that were not admitted.
@@ -126,14 +169,10 @@ class AdmissionCycle:
             for placed in places:
                 placed.refund()
         self._reserved.clear()
+        self._reservers.clear()
         for entry in entries:
             if entry.reason:
                 self._requeue(entry)
-                if entry.reason in _REPORTED:
-                    why, place = why_not(entry.assignment, entry.reason), entry.workload.place
-                    if why not in place.reported:
-                        place.reported += (why,)
-                        self.refused.append(Refused(entry.workload, entry.assignment, entry.reason))
 
     def _nominate(self, workload: Workload, cycle: int) -> Entry:
         """A head's entry; it has its reason already if to serve it would change nothing."""
@@ -143,13 +182,46 @@ class AdmissionCycle:
         mode = entry.assignment.mode
         if mode == NO_FIT:
             entry.reason = NO_QUOTA
-        elif (
-            mode == PREEMPT
-            and not (entry.assignment.targets or entry.assignment.placed)
-            and not reserves(workload.cluster_queue, self._gates, marked=marked)
-        ):
-            entry.reason = NO_PREEMPTION_CANDIDATES
+            self._tell(entry, NO_QUOTA)
+        elif mode == PREEMPT and not (assignment.targets or assignment.placed):
+            self._tell(entry, NO_PREEMPTION_CANDIDATES)  # others that are served before it change nothing
+            if not reserves(workload.cluster_queue, self._gates, marked=marked):
+                entry.reason = NO_PREEMPTION_CANDIDATES
         return entry
+
+    def _tell(
+        self,
+        entry: Entry,
+        reason: str,
+        message: str = "",
+        waits_for: Mapping[Workload, Workload | None] = _NOBODY,
+    ) -> None:
+        """Note why an entry fails, with figures if that is not why it failed when it was tried last."""
+        workload = entry.workload
+        why = why_not(entry.assignment, reason) + message
+        before = workload.place.told
+        if why == before.last:
+            return
+        after = before.then(why)
+        self._note(workload, after)
+        if not before.tells(after):
+            return
+        again = after.returns > before.returns
+        root, kept = workload.cluster_queue.root, zip(self._reservers, self._reserved, strict=True)
+        ahead = [(each, amounts) for each, (_, amounts, _) in kept if each.cluster_queue.root == root]
+        figures = self._figures(Failed(entry, message, ahead, waits_for, again))
+        self.refused.append(Refused(workload, reason, figures))
+
+    def leave_out(self, workload: Workload, message: str) -> None:
+        """Note that a head is not even looked at, and why; recorded if that is new."""
+        told = workload.place.told
+        if told.last != message:
+            self._note(workload, told.then(message))
+            self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
+
+    def _note(self, workload: Workload, after: Told) -> None:
+        self._pending[workload.cluster_queue.number].turns += 1
+        workload.place.told = after
 
     def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
         """Serve one entry in the state that those before it left; answers what comes of it at once."""
@@ -167,34 +239,48 @@ class AdmissionCycle:
                 assignment = self._nominator.reassign(workload, assignment, cycle, changed=changed)
                 entry.assignment = assignment
         targets = assignment.targets
+        overlaps = bool(victims) and _overlap(assignment, victims)
         if assignment.mode == NO_FIT:
             entry.reason = NO_QUOTA
+            self._tell(entry, NO_QUOTA)
         elif assignment.mode == PREEMPT and not targets:
             entry.reason = NO_PREEMPTION_CANDIDATES
+            self._tell(entry, NO_PREEMPTION_CANDIDATES)
             self._reserve_for_later(entry)
         elif assignment.mode == DEFERRED_FIT:
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
+            self._tell(entry, PENDING_PREEMPTION, DEFERRED, victims)
             self._reserve(entry, assignment.usage)
-        elif (victims and _overlap(assignment, victims)) or not (
+        elif overlaps or not (
             stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment))
         ):
             entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.place.last_assignment = None
+            if overlaps:
+                both = [each.workload for each in targets if each.workload in victims]
+                self._tell(entry, FAILED_AFTER_NOMINATION, OVERLAP, {each: victims[each] for each in both})
+            else:
+                gone = {each.workload: victims.get(each.workload) for each in targets} | victims
+                self._tell(entry, FAILED_AFTER_NOMINATION, NO_LONGER_FITS, gone)
         else:
+            taken = tuple(target.workload for target in targets)
+            fresh = [target for target in targets if not target.workload.evicted]
+            if taken and not fresh:
+                self._tell(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
             self._reserve(entry, assignment.usage)
             if assignment.mode == FIT:
                 self._pending[queue.number].remove(workload)
                 return Admitted(workload, assignment)
-            taken = tuple(target.workload for target in targets)
-            victims.update(dict.fromkeys(taken))
+            victims.update(dict.fromkeys(taken, workload))
             self._done.append(taken)
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
-            fresh = [target for target in targets if not target.workload.evicted]
             if fresh:
                 entry.preempts = True
+                told = workload.place.told  # the preemptions are the record of it
+                self._note(workload, told._replace(last=PENDING_PREEMPTION + PENDING))
                 return Preempted(workload, assignment, fresh)
         return None
 
@@ -228,7 +314,7 @@ class AdmissionCycle:
         )
         return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
-    def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, None]) -> bool:
+    def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
         """Whether the quota for an assignment is there once all victims, its own among them, are gone.
 
         Those of other trees hold none of it.
@@ -273,6 +359,7 @@ class AdmissionCycle:
             placed.charge()
         reservation = node, amounts, places
         self._reserved.append(reservation)
+        self._reservers.append(entry.workload)
         self._done.append(reservation)
 
     def _reserve_for_later(self, entry: Entry) -> None:
@@ -315,6 +402,6 @@ def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
     return not always or (gates.prioritize_preemptor_workloads and marked)
 
 
-def _overlap(assignment: Assignment, victims: dict[Workload, None]) -> bool:
+def _overlap(assignment: Assignment, victims: dict[Workload, Workload]) -> bool:
     """Whether an assignment counts on some victim of another entry."""
     return any(target.workload in victims for target in assignment.targets)

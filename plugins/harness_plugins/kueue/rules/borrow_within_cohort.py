@@ -16,6 +16,15 @@ def may_borrow(spec: ClusterQueue) -> bool:
     return spec.preemption.borrow_within_cohort != "Never"
 
 
+def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool) -> bool:
+    """Whether anybody may be preempted for an amount of a flavor-resource that the whole tree lacks.
+
+    Who would borrow for it preempts nobody unless it may while it borrows, or with fair sharing reclaims.
+    """
+    reclaims = fair and spec.preemption.reclaim_within_cohort != "Never"
+    return amount <= nominal or may_borrow(spec) or reclaims
+
+
 def reclaimed_while_borrowing(spec: ClusterQueue, preemptor: Workload) -> int:
     """The priority below which workloads of others may be preempted while the queue borrows.
 

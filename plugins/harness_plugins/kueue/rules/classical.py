@@ -16,10 +16,15 @@ from harness_plugins.kueue.rules.borrow_within_cohort import (
 )
 from harness_plugins.kueue.rules.candidates import candidates_of, has_candidate
 from harness_plugins.kueue.rules.preemption import (
+    FORBIDDEN,
     IN_CLUSTER_QUEUE,
     IN_COHORT_RECLAIM_WHILE_BORROWING,
     IN_COHORT_RECLAMATION,
+    NOBODY,
+    TOO_LITTLE,
+    WHILE_BORROWING,
     Incoming,
+    Obstacle,
     Target,
     fill_back,
     fits,
@@ -27,7 +32,7 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
     within_nominal,
 )
-from harness_plugins.kueue.rules.preemption_policy import EVERY_PRIORITY, Allowed, allowed_by
+from harness_plugins.kueue.rules.preemption_policy import ANY, EVERY_PRIORITY, Allowed, allowed_by
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Rank, Workload
@@ -109,6 +114,43 @@ class ClassicPreemption:
             if targets:
                 return targets, alone and borrowing is attempts[0]
         return [], False
+
+    def obstacle(self, incoming: Incoming) -> Obstacle:
+        """Why nobody is found: which field keeps candidates away, or that they are too little."""
+        cache, queue, preemptor = self._cache, incoming.queue, incoming.workload
+        tree, mask, preemption = cache.tree, incoming.mask, queue.spec.preemption
+        holders = cache.holders[queue.node]
+        own = allowed_by(preemption.within_cluster_queue, preemptor)
+        if own is not None and has_candidate(holders, mask, own):
+            return Obstacle(TOO_LITTLE)
+        fields: dict[str, str | int] = {}
+        if has_candidate(holders, mask, ANY):
+            fields["withinClusterQueue"] = preemption.within_cluster_queue
+        if not queue.path or not any(_reclaimable(cache, incoming, ANY, priority_usable=True)):
+            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
+        reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
+        if reclaim is None or not any(_reclaimable(cache, incoming, reclaim, priority_usable=True)):
+            return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
+        borrowed = cells_over_nominal(tree, incoming)
+        if not borrowed:
+            return Obstacle(TOO_LITTLE)
+        usable = may_borrow(queue.spec)
+        hierarchy, priority = _reclaimable(cache, incoming, reclaim, priority_usable=usable)
+        allowed = _by_priority(priority, reclaim, incoming, borrowing=True).allowed
+        if hierarchy or any(has_candidate(source.holders, mask, allowed) for source in priority):
+            return Obstacle(TOO_LITTLE)
+        fields["borrowWithinCohort"] = preemption.borrow_within_cohort
+        if usable and preemption.max_priority_threshold is not None:
+            fields["maxPriorityThreshold"] = preemption.max_priority_threshold
+        return Obstacle(WHILE_BORROWING, fields, borrowed)
+
+
+def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
+    """The flavor-resources of which the queue would use more than it has itself, with the incoming."""
+    first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
+    return tuple(
+        cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
+    )
 
 
 def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:

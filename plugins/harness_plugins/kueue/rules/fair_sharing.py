@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, final
 
 from harness.models.cluster import TO_FINAL_SHARE
-from harness_plugins.kueue.rules.candidates import candidates_in_order
+from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.preemption import (
+    BY_SHARES,
+    FORBIDDEN,
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
     IN_COHORT_RECLAMATION,
+    NOBODY,
+    TOO_LITTLE,
+    Compared,
     Incoming,
+    Obstacle,
     Target,
     fill_back,
     put_back,
     remove,
     within_nominal,
 )
-from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
+from harness_plugins.kueue.rules.preemption_policy import ANY, Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
 from harness_plugins.kueue.rules.target_ordering import ordering_of
 from harness_plugins.kueue.state.amounts import Amounts
@@ -152,6 +158,94 @@ class FairSharing:
         for target in targets:
             put_back(tree, target.workload)
         return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
+
+    def obstacle(self, incoming: Incoming) -> Obstacle:
+        """Why nobody is found: who else there is, and which shares keep them."""
+        cache, own, workload = self._cache, incoming.queue, incoming.workload
+        mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
+        within = allowed_by(preemption.within_cluster_queue, workload)
+        reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
+        mine = within is not None and has_candidate(holders[own.node], mask, within)
+        borrowers = [
+            each
+            for each in (_borrowers(cache, own, incoming.need) if own.path else ())
+            if has_candidate(holders[each.node], mask, ANY)
+        ]
+        theirs = borrowers if reclaim == ANY else []
+        if reclaim is not None and not theirs:
+            theirs = [each for each in borrowers if has_candidate(holders[each.node], mask, reclaim)]
+        if not (mine or theirs):
+            fields = {}
+            if has_candidate(holders[own.node], mask, ANY):
+                fields["withinClusterQueue"] = preemption.within_cluster_queue
+            if borrowers:
+                fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
+            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
+        if reclaim is None or not theirs:
+            return Obstacle(TOO_LITTLE)
+        cache.tree.charge(own.node, incoming.requests)
+        takes_back = self.takes_back(incoming)
+        search = FairSearch(cache, incoming, self.shares, Candidates(cache, incoming, within, reclaim))
+        queues = [own, *theirs] if mine else theirs
+        if mine or takes_back or not self._all_have_less(own, theirs):
+            search.run(queues, self.strategies, takes_back=takes_back)
+        cache.tree.refund(own.node, incoming.requests)
+        taken = tuple(target.workload for target in search.targets)
+        compared = None if takes_back else self._compared(incoming, theirs, reclaim, taken)
+        for victim in taken:
+            put_back(cache.tree, victim)
+        return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
+
+    def _all_have_less(self, own: ClusterQueueState, queues: Sequence[ClusterQueueState]) -> bool:
+        """Whether no side has as large a share as the own one, so that a search would take nobody."""
+        of = self.shares.of
+        return len(own.path) == 1 and all(of(own.node)[1] > of(own.sides(each)[1])[1] for each in queues)
+
+    def _compared(
+        self,
+        incoming: Incoming,
+        queues: Sequence[ClusterQueueState],
+        reclaim: Allowed,
+        taken: tuple[Workload, ...],
+    ) -> Compared | None:
+        """The shares that keep the next candidate of the side with the largest share.
+
+        Args:
+            incoming: who looks for somebody to preempt.
+            queues: the queues that may have candidates.
+            reclaim: what the policy of the incoming's queue allows in them.
+            taken: the candidates that were taken; out of the tree.
+        """
+        cache, own, of = self._cache, incoming.queue, self.shares.of
+        gone = set(taken)
+        left: tuple[Share, ClusterQueueState, Workload] | None = None
+        for queue in queues:
+            share = of(own.sides(queue)[1])[1]
+            if left is not None and share <= left[0]:
+                continue
+            rest = candidates_in_order(cache.holders[queue.node], incoming.mask, reclaim)
+            candidate = next((each for each in rest if each not in gone), None)
+            if candidate is not None:
+                left = share, queue, candidate
+        if left is None:
+            return None
+        initial, queue, candidate = left
+        sides = own.sides(queue)
+        before = of(sides[0])[1], initial
+        cache.tree.charge(own.node, incoming.requests)
+        share = of(sides[0])[1]
+        remove(cache.tree, candidate)
+        final = of(sides[1])[1]
+        put_back(cache.tree, candidate)
+        cache.tree.refund(own.node, incoming.requests)
+        for strategy in self.strategies:
+            if strategy == TO_FINAL_SHARE:
+                allowed = less_than_or_equal_to_final_share(share, final)
+            else:
+                allowed = less_than_initial_share(share, initial)
+            if allowed:
+                return None
+        return Compared(candidate, sides, before, (share, final), self.strategies)
 
     def takes_back(self, incoming: Incoming) -> bool:
         """Whether the queue, the incoming included, uses no more than its own of what is needed."""

@@ -20,7 +20,7 @@ from harness_plugins.kueue.rules.assignment import (
     assembled,
     take,
 )
-from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
+from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, GroupOffer, PodSetOffer
 from harness_plugins.kueue.rules.fungibility import (
@@ -264,13 +264,7 @@ class Assigner:
         available, (borrowing, smaller) = oracle.quota_for(cell, amount)
         if available:
             return FITS, borrowing
-        preemption = queue.spec.preemption
-        if not (
-            smaller
-            or amount <= tree.nominal[at]
-            or may_borrow(queue.spec)
-            or (self._fair and preemption.reclaim_within_cohort != "Never")
-        ):
+        if not smaller and not may_preempt_for(queue.spec, amount, tree.nominal[at], fair=self._fair):
             return NOTHING_FITS, borrowing
         targets = oracle.targets(((cell, amount),), (cell,))
         if not targets:

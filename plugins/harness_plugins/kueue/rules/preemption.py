@@ -5,10 +5,12 @@ Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/pre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
 from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.dominant_resource_share import Share
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -68,11 +70,57 @@ class Incoming:
         return self._topology is None or self._topology.place() is not None
 
 
+FORBIDDEN = "the queue's policies let it preempt none of those who hold it"
+NOBODY = "nobody holds what could be taken for it"
+WHILE_BORROWING = "it may preempt nobody while it borrows"
+TOO_LITTLE = "all that may be taken for it is too little"
+BY_SHARES = "there are candidates, and their shares forbid it"
+
+
+class Compared(NamedTuple):
+    """Fair shares that forbid to take a candidate.
+
+    Attributes:
+        candidate: the candidate.
+        sides: the nodes below the lowest common cohort: the incoming's side, and the candidate's.
+        before: the share of each as things stand.
+        after: with the incoming, and without the candidate.
+        strategies: all that compare them, and forbid it.
+    """
+
+    candidate: Workload
+    sides: tuple[int, int]
+    before: tuple[Share, Share]
+    after: tuple[Share, Share]
+    strategies: tuple[str, ...]
+
+
+class Obstacle(NamedTuple):
+    """Why a search finds nobody.
+
+    Attributes:
+        text: in words.
+        fields: the fields of the queue's manifest that govern it, with their values.
+        borrowed: the flavor-resources that would be borrowed, where that matters.
+        compared: the shares that forbid it; None where they do not.
+        taken: who was taken before that, in vain.
+    """
+
+    text: str
+    fields: Mapping[str, str | int] = MappingProxyType({})
+    borrowed: tuple[int, ...] = ()
+    compared: Compared | None = None
+    taken: tuple[Workload, ...] = ()
+
+
 class TargetSearch(Protocol):
     """A way of choosing whom to preempt."""
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Choose whom to preempt; an empty list when that cannot help. The cache is left as it was."""
+
+    def obstacle(self, incoming: Incoming) -> Obstacle:
+        """Why nobody is found, for the record. The cache is left as it was."""
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:

@@ -23,7 +23,8 @@ class Allowed(NamedTuple):
     newer_than: int | None = None
 
 
-_ANY = Allowed(EVERY_PRIORITY)
+ANY = Allowed(EVERY_PRIORITY)
+"""Everybody."""
 
 
 def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
@@ -35,7 +36,7 @@ def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
     """
     match policy:
         case "Any":
-            return _ANY
+            return ANY
         case "LowerPriority":
             return Allowed(preemptor.priority)
         case "LowerOrNewerEqualPriority":

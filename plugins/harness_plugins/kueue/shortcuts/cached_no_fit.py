@@ -279,7 +279,7 @@ class CachedNoFits:
         """The failed assignment of a head's class, if it becomes inadmissible as long as that holds."""
         place, number = workload.place, workload.cluster_queue.number
         no_fit = self._known.get(self._alike.of(workload) or place.equivalence_class.key)
-        if no_fit is None or no_fit.refusal not in place.reported:
+        if no_fit is None or no_fit.refusal != place.told.last:
             return None
         pending = self._pending[number]
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None or not self._by_class:

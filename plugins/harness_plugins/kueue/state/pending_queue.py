@@ -76,7 +76,7 @@ class PendingQueue:
         queue: the ClusterQueue.
         strict: StrictFIFO: the first one blocks the others until it is admitted.
         preemptor: the workload that last issued preemptions and was not admitted yet.
-        turns: how often another workload became the first of its class.
+        turns: how often another workload became the first of its class, or one was told another reason.
     """
 
     __slots__ = (

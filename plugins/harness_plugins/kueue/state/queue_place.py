@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from harness.models.told import NOTHING_TOLD
 from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
 from harness_plugins.kueue.state.last_assignment import LastAssignment
 
@@ -17,10 +18,10 @@ class QueuePlace:
         equivalence_class: those that wait in its queue and are just like it; set when it is queued.
         last_assignment: the flavors that were tried before, or None.
         namespace_mismatch: whether its queue takes no workloads from its namespace.
-        reported: why nothing could help it when it was head, since it waits, as far as that was recorded.
+        told: why it was not admitted when it was tried, since it waits.
     """
 
-    __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "reported", "ticket")
+    __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "ticket", "told")
 
     equivalence_class: EquivalenceClass
 
@@ -28,4 +29,4 @@ class QueuePlace:
         self.ticket = 0
         self.last_assignment: LastAssignment | None = None
         self.namespace_mismatch = False
-        self.reported: tuple[str, ...] = ()
+        self.told = NOTHING_TOLD

@@ -1,0 +1,181 @@
+"""What the record says of a head that fails: what it lacks, who stands in the way, why nobody is preempted.
+
+The figures are those of the very moment. What is kept for entries that were served before it is short for it,
+too, but nobody uses it yet: that is told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, final
+
+from harness.models.shortage import shortage
+from harness_plugins.kueue.record.topology_room import room_in_words
+from harness_plugins.kueue.rules.admission import NO_LONGER_FITS, Failed
+from harness_plugins.kueue.rules.assignment import NO_FIT, PREEMPT
+from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
+from harness_plugins.kueue.rules.dominant_resource_share import Share
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.rules.preemption import (
+    WHILE_BORROWING,
+    Incoming,
+    Obstacle,
+    TargetSearch,
+    put_back,
+    remove,
+)
+from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.workload import Workload
+
+_NOTHING = Obstacle("")
+
+
+@final
+class Refusals:
+    """Writes the figures of refusals.
+
+    Args:
+        cache: who holds which quota.
+        offers: what a workload's queue can offer to it.
+        search: the way of choosing whom to preempt.
+        topologies: what workloads ask of topologies; None where there are none.
+        fair: whether fair sharing is on.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        offers: Callable[[Workload], tuple[PodSetOffer, ...]],
+        search: TargetSearch,
+        topologies: Topologies | None,
+        *,
+        fair: bool,
+    ) -> None:
+        self._cache = cache
+        self._tree = cache.tree
+        self._offers = offers
+        self._search = search
+        self._topologies = topologies
+        self._fair = fair
+
+    def __call__(self, failed: Failed) -> Mapping[str, Any]:
+        """The figures of a failure, see `docs/explain.md` for the fields.
+
+        Where reasons come and go, those that come again are told with who stands in the way alone.
+        """
+        entry, message, ahead, waits_for, again = failed
+        detail: dict[str, Any] = {"again": True} if again else self._shortage(failed)
+        if message:
+            detail["message"] = message
+        if ahead:
+            detail["ahead"] = {
+                each.name: {self._tree.labels[cell]: amount for cell, amount in amounts if amount}
+                for each, amounts in ahead
+            }
+        if waits_for:
+            detail["waitsFor"] = {
+                each.name: "" if preemptor is None else preemptor.name
+                for each, preemptor in waits_for.items()
+            }
+        alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
+        if again:
+            return {**detail, **alone}
+        offers = self._offers(entry.workload)
+        if not message:
+            obstacle = self._obstacle(entry, offers)
+            if obstacle.text:
+                detail |= self._why_nobody(obstacle)
+        if lacking := self._room_for(entry, offers):
+            detail |= {"message": f"{message}; {lacking}" if message else lacking, "unplaced": True, **alone}
+        return detail
+
+    def _shortage(self, failed: Failed) -> dict[str, Any]:
+        """What is short, with what others keep for themselves, and what is used without that."""
+        workload, assignment = failed.entry.workload, failed.entry.assignment
+        tree, node = self._tree, workload.cluster_queue.node
+        cells = assignment.usage
+        if assignment.mode == NO_FIT:
+            cells = _of_all_flavors(self._offers(workload), workload.counts)
+        gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
+        for each in gone:
+            remove(tree, each)
+        detail = shortage(tree, node, cells)
+        if failed.ahead:
+            for each, amounts in failed.ahead:
+                tree.refund(each.cluster_queue.node, amounts)
+            detail = {**shortage(tree, node, cells), "short": detail["short"]}
+            for each, amounts in failed.ahead:
+                tree.charge(each.cluster_queue.node, amounts)
+        for each in gone:
+            put_back(tree, each)
+        return detail
+
+    # --- why nobody is preempted --------------------------------------------------------------------------
+
+    def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
+        """Why nobody is preempted for a head without a message of its own."""
+        workload, assignment = entry.workload, entry.assignment
+        queue = workload.cluster_queue
+        if assignment.mode == PREEMPT:
+            return self._search.obstacle(Incoming(workload, queue, assignment.usage, assignment.need))
+        tree, spec, first = self._tree, queue.spec, queue.node * self._tree.width
+        borrowed = tuple(
+            cell
+            for cell, amount in _of_all_flavors(offers, workload.counts)
+            if tree.available(queue.node, cell) < amount <= tree.potential_available[first + cell]
+            and not may_preempt_for(spec, amount, tree.nominal[first + cell], fair=self._fair)
+        )
+        if not borrowed:
+            return _NOTHING
+        fields: dict[str, str | int] = {"borrowWithinCohort": spec.preemption.borrow_within_cohort}
+        if self._fair:
+            fields["reclaimWithinCohort"] = spec.preemption.reclaim_within_cohort
+        return Obstacle(WHILE_BORROWING, fields, borrowed)
+
+    def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
+        detail: dict[str, Any] = {"preemption": obstacle.text}
+        if obstacle.fields:
+            detail["fields"] = dict(obstacle.fields)
+        if obstacle.borrowed:
+            detail["borrows"] = [self._tree.labels[cell] for cell in obstacle.borrowed]
+        if obstacle.taken:
+            detail["tried"] = len(obstacle.taken)
+        if obstacle.compared is not None:
+            names, compared = self._tree.names, obstacle.compared
+            shares = zip(compared.sides, compared.before, compared.after, strict=True)
+            detail["share"] = {names[node]: [_number(was), _number(then)] for node, was, then in shares}
+            detail["candidate"] = compared.candidate.name
+            detail["strategies"] = list(compared.strategies)
+        return detail
+
+    # --- topologies ---------------------------------------------------------------------------------------
+
+    def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
+        """Where topologies have how much room for a head that has no place now; "" if that is not why.
+
+        A head without flavors lacks more than a place.
+        """
+        assignment = entry.assignment
+        if self._topologies is None or len(assignment.chosen) != len(offers):
+            return ""
+        asked = self._topologies.asked(offers, assignment.chosen, assignment.counts)
+        return "" if asked is None else room_in_words(asked)
+
+
+def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
+    """What all pods would take of each flavor that suits them."""
+    return tuple(
+        (cell, amount * count)
+        for pod_set, count in zip(offers, counts, strict=True)
+        for group in pod_set.groups
+        for flavor in group.cells
+        for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
+    )
+
+
+def _number(share: Share) -> float | str:
+    infinite, value = share
+    return "infinite" if infinite else value
