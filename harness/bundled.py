@@ -20,16 +20,22 @@ class Bundled:
     Attributes:
         about: what it shows, in a line.
         plugins: which schedulers a first look compares.
+        until: how much of the trace a first look takes; None for all of it.
+        shake: how many twins it compares over, so that what differs has an interval; None for one replay.
     """
 
     about: str
     plugins: tuple[str, ...]
+    until: str | None = None
+    shake: str | None = None
 
 
 BUNDLED: Mapping[str, Bundled] = {
     "mix": Bundled(
         "a synthetic mix of four tenants with priorities and gangs: 7,512 jobs on 120 GPUs",
-        ("none", "kueue-classic", "fairsharing"),
+        ("none", "fairsharing"),
+        until="1d",
+        shake="4",
     ),
     "openb": Bundled(
         "pods that share GPUs at Alibaba, for packing: 7,238 pods on 10 nodes", ("none", "default-preemption")

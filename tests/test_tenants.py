@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
-from slow_metrics import agrees
+from oracle import agrees
 from small_clusters import local_queue, queues, quota_tree
 
 import harness

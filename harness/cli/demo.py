@@ -1,4 +1,4 @@
-"""`harness demo`: replays one of the traces that come with it."""
+"""`harness demo`: replays one of the traces that come with it, so that a first look ends with a verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Examples:
 )
 @click.argument("name", default=_FIRST)
 @click.option("--list", "listed", is_flag=True, help="Say which traces there are, and replay none.")
-@click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
+@click.option(
+    "--until", metavar="TIME",
+    help="Stop at this time after the trace's origin, such as 7d. [default: 1d for mix, else none]",
+)  # fmt: skip
 @kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.pass_context
@@ -44,7 +47,18 @@ def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output:
         click.echo(aligned([("trace", "what it is", "plugins"), *rows], left=range(3)))
         return
     path = bundled_path(name)
-    plugins = BUNDLED[name].plugins
-    options = [f"-p {plugin}" for plugin in plugins] + ([f"--until {until}"] if until else [])
+    look = BUNDLED[name]
+    until = until or look.until
+    options = [f"-p {plugin}" for plugin in look.plugins]
+    options += [f"--until {until}"] if until else []
+    options += [f"--shake {look.shake}"] if look.shake else []
     click.echo(f"harness replay {path} {' '.join(options)}", err=True)
-    ctx.invoke(replay, trace=path, names=plugins, until=until, output=output, as_json=as_json)
+    ctx.invoke(
+        replay,
+        trace=path,
+        names=look.plugins,
+        until=until,
+        shake_text=look.shake,
+        output=output,
+        as_json=as_json,
+    )

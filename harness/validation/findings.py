@@ -38,23 +38,24 @@ if TYPE_CHECKING:
 
 LESS, MORE, LATE = "less", "more", "late"
 
+# Each threshold separates faults of planted size from none: tests/test_validation_thresholds.py.
 _SLACK = 5 * MINUTE
 _LEAST = 0.015
-"""A missing part of a capacity below this is no finding."""
+"""A missing part of a capacity below this is no finding: smaller ones come out in pieces."""
 _CONTRADICTS = 0.6
 """Within a period that part of what is missing must be free all the time."""
 _EVIDENCE = 6
 """So many spans of evidence make a finding."""
-_MINOR = 0.1
-"""Findings of less than this part of the largest one of their kind are left out."""
-_MINE = 0.7
+_MINE = 0.9
 """A queue with this part of the evidence has lost quota; otherwise the whole has."""
 _EVERYWHERE = 0.6
 """Periods that span this part of the time, several of them, are one load that varies."""
-_IN_PIECES = 0.1
+_IN_PIECES = 0.25
 """On nodes so large a part of a capacity may be free in pieces that no pod fits into."""
 _LEAST_LATE = 2 * SECOND
-_SURE = 10
+"""Later starts are no matter of whole seconds, in which records are."""
+_SURE = 20
+"""So many jobs that start at once in the simulation tell whether they are all equally late in the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +115,7 @@ def findings_of(
     for place in range(len(objects.several)):
         look = _Look(place, *worlds)
         found += [*look.missing(), *look.beyond()]
-    largest = {
-        kind: max((each.weight for each in found if each.kind == kind), default=0) for kind in (LESS, MORE)
-    }
-    kept = [each for each in _attributed(found) if each.weight >= _MINOR * largest[each.kind]]
-    return late + sorted(kept, key=lambda each: (-each.weight, each.start, each.name))
+    return late + sorted(_attributed(found), key=lambda each: (-each.weight, each.start, each.name))
 
 
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:

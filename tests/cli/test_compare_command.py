@@ -249,3 +249,14 @@ def test_demo_answers_in_json(harness: Callable) -> None:
     assert set(first) == {"name", "about", "plugins"}
     document = json.loads(harness("demo", first["name"], "--until", "1h", "--json").out)
     assert [run["policy"]["name"] for run in document["runs"]] == first["plugins"]
+
+
+def test_demo_ends_with_a_verdict(harness: Callable) -> None:
+    """Its replays and twins are enough to say what is better, and at which price."""
+    shown = harness("demo")
+    assert "--until 1d --shake 4" in shown.err
+    verdict = next(line for line in shown.out.split("\n") if line.startswith("Where preempted jobs"))
+    assert "keep “none”, unless “fairsharing” with shares" in verdict
+    differences = {line.split()[0]: line.split()[-1] for line in shown.out.split("\n") if line.strip()}
+    assert differences["fairness.share_deviation"] == "▲"
+    assert differences["delay.mean"] == "▼"

@@ -1,9 +1,8 @@
-"""Every metric agrees with what plain Python makes of the decisions."""
+"""Every metric agrees with what the oracle, plain Python, makes of the decisions."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle import agrees, differences, values_of
 from policies import AtRandom, Eager, Greedy, PodByPod, Priority
-from slow_metrics import agrees
-from small_clusters import local_queue, queues
+from small_clusters import cohort, local_queue, queues
 
 import harness
+from harness import Decision, Reject
+from harness.units import SECOND
 
-PHILLY = Path(__file__).parents[2] / "traces" / "philly.parquet"
+TRACES = Path(__file__).parents[2] / "traces"
 QUOTAS = {"a": {"cpu": "4", "memory": "4Gi"}, "b": {"cpu": "3", "memory": "6Gi"}, "idle": {"cpu": "1"}}
 POOL = queues(QUOTAS, weights={"a": "2"})
 NODES = queues(QUOTAS, weights={"b": "3"}, nodes=2)
@@ -25,6 +26,8 @@ DOORS = queues({"x": QUOTAS["a"], "b": QUOTAS["b"]}) + local_queue("default", "a
 SHARED = queues({"x": {"cpu": "7", "memory": "10Gi"}}) + "".join(
     local_queue("default", name, "x") for name in "ab"
 )
+TREE = queues(QUOTAS, limits={"a": (None, "1"), "b": ("2", "2")}) + cohort("all", "top", {"cpu": "1"})
+"""A cohort with quota of its own under another one; what queues borrow and lend of cpu is limited."""
 
 
 class Randomly(AtRandom):
@@ -42,12 +45,24 @@ class Podwise(PodByPod):
         super().__init__(cluster, view, {"preemptions": 12, "seed": 5})
 
 
+class Choosy(Randomly):
+    """Rejects jobs that ask for too much as they arrive, and those that have waited too long."""
+
+    def preempt(self, now: int) -> Iterator[Decision]:
+        yield from super().preempt(now)
+        for job in list(self.waiting):
+            if job.pods == 3 or now - job.submit > 9 * SECOND:
+                self.waiting.remove(job)
+                yield Reject(job, "Choosy")
+
+
 def job(number: int, draw: Callable[..., Any]) -> dict[str, Any]:
     return {
         "job_id": f"j{number}",
         "submit_time": draw(st.integers(0, 60)),
         "duration": draw(st.integers(0, 40)),
         "grace_period": draw(st.sampled_from([0, 0, 3])),
+        "checkpoint_interval": draw(st.sampled_from([None, None, 3, 7])),
         "queue": draw(st.sampled_from("ab")),
         "user": draw(st.sampled_from(["", "u", "v", "w"])),
         "priority": draw(st.integers(0, 2)),
@@ -59,26 +74,30 @@ def job(number: int, draw: Callable[..., Any]) -> dict[str, Any]:
 
 
 def frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    times = (pl.col("submit_time", "duration", "grace_period") * 1_000_000).cast(pl.Duration("us"))
-    return pl.DataFrame(rows).with_columns(times).cast({"pods": pl.Int32, "priority": pl.Int32})
+    times = [
+        name for name in ("submit_time", "duration", "grace_period", "checkpoint_interval") if name in rows[0]
+    ]
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return table.with_columns((pl.col(times) * SECOND).cast(pl.Duration("us"))).cast(
+        {"pods": pl.Int32, "priority": pl.Int32}
+    )
 
 
-def replayed(rows: pl.DataFrame, cluster: str, plugin: Any, **settings: Any) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        rows.write_parquet(folder / "t.parquet")
-        (folder / "c.yaml").write_text(cluster)
-        run = harness.replay(
-            folder / "t.parquet", plugin=plugin, cluster=folder / "c.yaml", output=folder, **settings
-        )
-        agrees(run, rows)
+def replayed(folder: Path, rows: pl.DataFrame, cluster: str, plugin: Any, **settings: Any) -> harness.Run:
+    rows.write_parquet(folder / "t.parquet")
+    (folder / "c.yaml").write_text(cluster)
+    return harness.replay(
+        folder / "t.parquet", plugin=plugin, cluster=folder / "c.yaml", output=folder, **settings
+    )
 
 
 @pytest.mark.early
-@settings(max_examples=15)
-@given(st.data())
-def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject) -> None:
-    """Whole jobs and pods, gangs and not, with and without preemption, graces, ends and losses.
+@settings(max_examples=25)
+@given(data=st.data())
+def test_metrics_of_random_runs_are_what_their_decisions_say(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whole jobs and pods, gangs and not, preempted, evicted, rejected and cut off, under every loss model.
 
     However tables are read in pieces.
     """
@@ -87,40 +106,27 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(data: st.DataObject
         st.sampled_from(
             [
                 *((Greedy, POOL), (Priority, POOL), (Randomly, POOL), (Early, POOL), (Podwise, NODES)),
-                *((Randomly, DOORS), (Randomly, SHARED)),
+                *((Randomly, DOORS), (Randomly, SHARED), (Choosy, POOL), (Early, TREE)),
+                *(("kueue-classic", NODES), ("kueue-classic", TREE), ("fairsharing", TREE)),
             ]
         )
     )
     rows_of_a_piece = data.draw(st.sampled_from([3, 1000]))
     choices: Mapping[str, Any] = {
-        "on_preemption": data.draw(st.sampled_from(["restart", "resume"])),
-        "until": data.draw(st.sampled_from([None, None, "70s"])),
+        "on_preemption": data.draw(st.sampled_from(["restart", "resume", "checkpoint=5s,restore=2s"])),
+        "until": data.draw(st.sampled_from([None, None, "40s", "70s"])),
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.runs.run._BATCH", rows_of_a_piece)
         patch.setattr("harness.metrics.waiting._MANY", rows_of_a_piece)
-        day = data.draw(st.sampled_from([17, 86_400])) * 1_000_000
+        day = data.draw(st.sampled_from([17, 86_400])) * SECOND
         patch.setattr("harness.metrics.daily.DAY", day)
-        patch.setattr("slow_metrics.DAY", day)
-        replayed(rows, cluster, plugin, **choices)
+        patch.setattr("oracle.world.DAY", day)
+        agrees(replayed(tmp_path_factory.mktemp("run"), rows, cluster, plugin, **choices), rows)
 
 
-@pytest.mark.parametrize(
-    ("plugin", "cluster"),
+CONTENDED = frame(
     [
-        ("none", POOL),
-        ("kueue-classic", POOL),
-        ("fairsharing", POOL),
-        ("kueue-classic", DOORS),
-        ("fairsharing", SHARED),
-        ("kueue-classic", NODES),
-        ("fairsharing", NODES),
-        ("default-preemption", NODES),
-    ],
-)
-def test_metrics_of_built_in_plugins_are_what_their_decisions_say(plugin: str, cluster: str) -> None:
-    """Sixty contended jobs of two queues and three priorities."""
-    rows = [
         {
             "job_id": f"j{number}",
             "submit_time": number * number % 61,
@@ -135,17 +141,60 @@ def test_metrics_of_built_in_plugins_are_what_their_decisions_say(plugin: str, c
         }
         for number in range(60)
     ]
-    replayed(frame(rows), cluster, plugin)
+)
 
 
-def test_metrics_of_the_philly_trace_are_what_its_decisions_say(tmp_path: Path) -> None:
-    """Its first four hundred jobs under Kueue, of which some are preempted."""
-    rows = pl.read_parquet(PHILLY).head(400)
-    rows.write_parquet(tmp_path / "philly.parquet")
-    run = harness.replay(
-        tmp_path / "philly.parquet",
-        plugin="kueue-classic",
-        cluster=PHILLY.with_name("philly.cluster.yaml"),
-        output=tmp_path,
-    )
-    agrees(run, rows)
+@pytest.mark.parametrize(
+    ("plugin", "cluster"),
+    [
+        ("none", POOL),
+        ("kueue-classic", POOL),
+        ("fairsharing", POOL),
+        ("kueue-classic", DOORS),
+        ("fairsharing", SHARED),
+        ("kueue-classic", NODES),
+        ("fairsharing", NODES),
+        ("kueue-classic", TREE),
+        ("default-preemption", NODES),
+    ],
+)
+def test_metrics_of_built_in_plugins_are_what_their_decisions_say(
+    plugin: str, cluster: str, tmp_path: Path
+) -> None:
+    """Sixty contended jobs of two queues and three priorities."""
+    agrees(replayed(tmp_path, CONTENDED, cluster, plugin), CONTENDED)
+
+
+@pytest.mark.parametrize(
+    ("trace", "plugin", "count"),
+    [("philly", "kueue-classic", 400), ("mix", "fairsharing", 300), ("openb", "default-preemption", 300)],
+)
+def test_metrics_of_bundled_traces_are_what_their_decisions_say(
+    trace: str, plugin: str, count: int, tmp_path: Path
+) -> None:
+    """Their first jobs, of which some are preempted or never run."""
+    rows = pl.read_parquet(TRACES / f"{trace}.parquet").head(count)
+    agrees(replayed(tmp_path, rows, (TRACES / f"{trace}.cluster.yaml").read_text(), plugin), rows)
+
+
+@pytest.mark.parametrize("until", [(None, None), ("70s", None), ("70s", "50s")])
+def test_compared_runs_are_measured_as_their_decisions_say(
+    until: tuple[str | None, str | None], tmp_path: Path
+) -> None:
+    """Integrals to the earliest end and jobs to the latest; of runs that were cut all to the earliest cut."""
+    runs = []
+    for plugin, cut in zip(("none", "kueue-classic"), until, strict=True):
+        settings = {} if cut is None else {"until": cut}
+        runs.append(replayed(tmp_path, CONTENDED, NODES, plugin, **settings))
+    ends = [run.info["window"][1] for run in runs]
+    cuts = [run.info["settings"]["until_us"] for run in runs if run.info["settings"]["until_us"] is not None]
+    end, last = (min(cuts), min(cuts)) if cuts else (min(ends), max(ends))
+    comparison = harness.compare(runs)
+    assert comparison.window == (runs[0].info["window"][0], end)
+    for name, run in zip(comparison.names, runs, strict=True):
+        slow = {key: value for key, value in values_of(run, CONTENDED, end, last).items() if key[1] == "all"}
+        rows = [
+            {**row, "value": row["values"][name], "at_least": row["at_least"][name]}
+            for row in comparison.to_json()["metrics"]
+        ]
+        assert not differences(rows, slow)

@@ -1,0 +1,237 @@
+"""A run as the oracle sees it: its decisions, what its jobs ask for, and the cluster."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import polars as pl
+
+import harness
+from oracle.history import Job, Losses, histories
+
+SECOND, HOUR = 10**6, 3600 * 10**6
+DAY = 24 * HOUR
+GIB = 2**30
+
+
+class Preemption(NamedTuple):
+    """One job for one other at one instant."""
+
+    time: int
+    job: int
+    by: int
+
+
+class State(NamedTuple):
+    """What was so for some time, group by group and resource by resource."""
+
+    start: int
+    length: int
+    allocated: Mapping[Any, Sequence[int]]
+    wanted: Mapping[Any, Sequence[int]]  # of pending and running pods
+    quota: Mapping[Any, Sequence[int]]  # held by admitted jobs
+    late: Mapping[Any, Sequence[int]]  # beside it by jobs that were evicted without a bound pod
+
+
+class World:
+    """What all metrics are computed from.
+
+    Args:
+        run: a finished run of jobs of equal pods that need no time to start up.
+        trace: its jobs.
+        end: where integrals end; by default where the run's own window does.
+        until: when values of jobs are taken; by default the same.
+    """
+
+    def __init__(
+        self, run: harness.Run, trace: pl.DataFrame, end: int | None = None, until: int | None = None
+    ) -> None:
+        self.info = run.info
+        self.cluster: Mapping[str, Any] = run.info["cluster"]
+        self.resources: list[str] = list(run.info["trace"]["resources"])
+        self.capacity: Mapping[str, int] = self.cluster["capacity"]
+        self.sizes = [self.capacity.get(each) for each in self.resources]
+        self.nodes = bool(self.cluster["nodes"])
+        self.start, self.own_end = run.info["window"]
+        self.end = self.own_end if end is None else end
+        self.until = self.end if until is None else until
+        self.own_end = min(self.own_end, self.until)  # own windows are cut where any run was cut
+        rows = list(_rows(run, trace, self.resources))
+        origin = run.info["trace"]["origin_us"]
+        times = run.decisions["time"].cast(pl.Int64) - origin
+        self.decisions: list[dict[str, Any]] = [
+            {**row, "time": time}
+            for row, time in zip(run.decisions.iter_rows(named=True), times.to_list(), strict=True)
+        ]
+        if end is None and run.info["settings"]["until_us"] is None and "stopped" not in run.info["outcome"]:
+            assert self.own_end == max(row["time"] for row in self.decisions)
+        losses = _losses(run.info["settings"]["on_preemption"])
+        self.asks = [[row[f"ask.{each}"] for each in self.resources] for row in rows]
+
+        def all_jobs(end: int) -> list[Job]:
+            return histories(rows, self.decisions, losses, self.nodes, self.holds, end)
+
+        self.jobs = all_jobs(self.until)  # as they are when values of jobs are taken
+        self.whole = all_jobs(max(self.own_end, self.end))  # in the run's own window
+        arrivals = [job.submit for job in self.jobs if job.submit is not None]
+        assert not arrivals or self.start == min(arrivals)
+        self.counted = [
+            job for job in self.jobs if job.submit is not None and job.reject != job.submit
+        ]  # who counts: all but those rejected at their arrival
+        self.duration = [row["duration"] for row in rows]
+        self.queue: list[str] = [row["queue"] for row in rows]
+        self.user: list[str] = [row["user"] or "" for row in rows]
+        self.priority: list[int] = [row["priority"] for row in rows]
+        self.names: list[str] = [row["job_id"] for row in rows]
+        quota_of = self.cluster["quota_of"]
+        timeline = [
+            row.get("timeline_queue")
+            or (row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}")
+            for row in rows
+        ]
+        self.counts_against: list[str | None] = [quota_of[name] for name in timeline]
+        self.holder: list[str] = [quota_of[name] or name for name in timeline]
+        self.quota: dict[int, list[tuple[int, int]]] = defaultdict(
+            list
+        )  # when -> jobs, and pods more or less
+        self.late: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self.follow_quota()
+        of_trace = trace["duration"].cast(pl.Int64).to_list()
+        self.mean_duration = Fraction(sum(of_trace), trace.height)
+        self.preempts = [
+            row for row in self.decisions if row["action"] == "preempt" and row["time"] <= self.until
+        ]
+        self.preemptions: list[Preemption] = []
+        for row in self.preempts:
+            each = Preemption(row["time"], row["job"], row["by_job"])
+            if each not in self.preemptions:
+                self.preemptions.append(each)
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether pods hold resources from a decision on; without nodes an admitted job may have to wait."""
+        if self.nodes:
+            return bool(row["action"] == "bind")
+        return row["action"] == "start" or (row["action"] == "admit" and row["holding"] == 1)
+
+    def states(self, group: Callable[[int], Any]) -> Iterator[State]:
+        """What is so between two decisions, up to the end; no state lasts no time at all.
+
+        Args:
+            group: number of a job -> what it is added up in.
+        """
+        width = len(self.resources)
+        held: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
+        wanted: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
+        quota: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
+        late: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
+        asking: dict[int, int] = defaultdict(int)
+        for time, following, rows in self.instants():
+            for row in rows:
+                job, action, pods = row["job"], row["action"], row["pods"]
+                leaves = action in ("gone", "finish")
+                before = asking[job]
+                if action in ("submit", "requeue"):
+                    asking[job] += pods
+                elif action == "admit":
+                    asking[job] = pods
+                elif leaves or action == "reject":
+                    asking[job] -= pods
+                for place, amount in enumerate(self.asks[job]):
+                    held[group(job)][place] += (self.holds(row) - leaves) * pods * amount
+                    wanted[group(job)][place] += (asking[job] - before) * amount
+            for moves, of in ((self.quota, quota), (self.late, late)):
+                for job, pods in moves.get(time, []):
+                    for place, amount in enumerate(self.asks[job]):
+                        of[group(job)][place] += pods * amount
+            if following > time:
+                yield State(time, following - time, held, wanted, quota, late)
+
+    def instants(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
+        """Each instant, the next one, and what was decided; also those at which only quota is given back."""
+        at: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for row in self.decisions:
+            at[row["time"]].append(row)
+        for time in self.late:
+            at.setdefault(time, [])  # an instant without decisions
+        times = [time for time in sorted(at) if time < self.end]
+        for time, following in pairwise([*times, self.end]):
+            yield time, following, at[time]
+
+    def follow_quota(self) -> None:
+        """Quota is held from the admission until the end or, after an eviction, the last pod is gone.
+
+        `late` is of jobs on nodes that were evicted before any pod was bound: until `evictionLatency` ends.
+        """
+        latency = self.info["policy"]["options"].get("evictionLatency", 0) if self.nodes else 0
+        held: dict[int, int] = defaultdict(int)
+        there: dict[int, int] = defaultdict(int)  # pods that hold something
+        evicted: set[int] = set()
+        for row in self.decisions:
+            job, action, time, pods = row["job"], row["action"], row["time"], row["pods"]
+            there[job] += self.holds(row) * pods - (action in ("gone", "finish")) * pods
+            more = 0
+            if action == "admit":
+                more = pods
+                evicted.discard(job)
+            elif action == "finish":
+                more = -min(pods, held[job])
+            elif action in ("preempt", "evict") and held[job] and row["pod"] is None:
+                evicted.add(job)
+                if not there[job]:
+                    more = -held[job]
+                    self.late[time].append((job, held[job]))
+                    self.late[time + latency].append((job, -held[job]))
+            elif not there[job] and (
+                (action == "gone" and job in evicted) or (action == "requeue" and row["pod"] is None)
+            ):
+                more = -held[job]
+            if more:
+                held[job] += more
+                self.quota[time].append((job, more))
+
+    def of(self, holder: str) -> str:
+        """The scope of what is measured of a quota, or of a queue without one."""
+        return f"quota={holder}" if holder in self.cluster["queues"] else f"queue={holder}"
+
+    def holders(self) -> list[str]:
+        """All quotas, and all queues that have none."""
+        return sorted({*self.holder, *self.cluster["queues"]})
+
+    def unit(self, resource: str) -> int:
+        """What one core, GiB or device is."""
+        return 1000 if resource == "cpu" else GIB if resource == "memory" else 1
+
+    def hours(self, amount: Fraction | int | None, resource: str) -> Fraction | None:
+        """Resource-microseconds as core-hours, GiB-hours, device-hours."""
+        return None if amount is None else Fraction(amount) / (HOUR * self.unit(resource))
+
+    def demand(self, job: Job, place: int) -> int:
+        """What a job needs in all: its pods, what they ask for, its duration."""
+        return job.pods * self.asks[job.number][place] * (job.duration - job.row["done"])
+
+
+def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The jobs in order of arrival with all that is known of them; amounts are of one pod."""
+    of_trace = {row["job_id"]: row for row in trace.iter_rows(named=True)}
+    times = [name for name in ("duration", "ran_before") if name in run.jobs.columns]
+    for row in run.jobs.with_columns(pl.col(times).cast(pl.Int64)).iter_rows(named=True):
+        known = of_trace.get(row["job_id"], {})
+        interval = known.get("checkpoint_interval")
+        yield {
+            **row,
+            "gang": known.get("gang") is not False,
+            "done": row.get("ran_before") or 0,
+            "interval": None if interval is None else int(interval.total_seconds() * SECOND),
+            **{f"ask.{each}": row[f"request.{each}"] // row["pods"] for each in resources},
+        }
+
+
+def _losses(text: str) -> Losses:
+    mode = text.split("=")[0]
+    parts = dict(re.findall(r"(checkpoint|restore)=(\d+)s", text))
+    return Losses(mode, int(parts.get("checkpoint", 0)) * SECOND, int(parts.get("restore", 0)) * SECOND)
