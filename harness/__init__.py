@@ -53,7 +53,17 @@ from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
-    from harness.api import compare, forecast, isolated, make_report, replay, replay_all, sweep, tune
+    from harness.api import (
+        compare,
+        forecast,
+        idle_causes,
+        isolated,
+        make_report,
+        replay,
+        replay_all,
+        sweep,
+        tune,
+    )
     from harness.comparison import Comparison
     from harness.experiments.experiment import Experiment
     from harness.experiments.tuned import Tuned
@@ -65,6 +75,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "replay": "harness.api",
+    "idle_causes": "harness.api",
     "isolated": "harness.api",
     "replay_all": "harness.api",
     "sweep": "harness.api",
@@ -131,6 +142,7 @@ __all__ = [
     "explain",
     "forecast",
     "hookimpl",
+    "idle_causes",
     "isolated",
     "make_report",
     "replay",

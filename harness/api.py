@@ -41,6 +41,7 @@ __all__ = [
     "compare",
     "default_plugin",
     "execute",
+    "idle_causes",
     "isolated",
     "labels",
     "make_report",
@@ -372,6 +373,7 @@ def compare(
     baseline: str | None = None,
     shake: int | str | Shake | None = None,
     isolated: bool = False,
+    idle_causes: bool = False,
     workers: int | None = None,
     plugins: Plugins | None = None,
 ) -> Comparison:
@@ -384,6 +386,8 @@ def compare(
             every difference has an interval. Twins that are not there are replayed, and kept.
         isolated: measure the runs against each of their quotas alone first, as `isolated` does, and their
             twins too, which takes as much again as the twins themselves.
+        idle_causes: judge first why jobs of the runs wait, as `idle_causes` does, and of their twins too,
+            which takes as much again as well.
         workers: how many twins are replayed at once, see `replay_all`.
         plugins: what `harness.plugins.load()` gave; loaded when absent and something is to be replayed.
 
@@ -400,6 +404,7 @@ def compare(
             "baseline": baseline,
             "shake": shake,
             "isolated": isolated,
+            "idle_causes": idle_causes,
             "workers": workers,
             "plugins": plugins,
         }
@@ -414,13 +419,18 @@ def compare(
         plugins = plugins or load()
         measured = Isolated(comparison.runs, plugins).measured(workers=workers)
         comparison = Comparison(measured, chosen=chosen_by)
+    if idle_causes:
+        plugins = plugins or load()
+        comparison = Comparison(_judged(comparison.runs, plugins, workers), chosen=chosen_by)
     if shake is None:
         return comparison
     from harness.runs.twins import Twins
     from harness.trace.shake import Shake
 
     chosen = shake if isinstance(shake, Shake) else Shake.parse(shake)
-    found = Twins(comparison.runs, chosen, lambda: plugins or load(), shared=shared, isolated=isolated)
+    found = Twins(
+        comparison.runs, chosen, lambda: plugins or load(), shared=shared, isolated=isolated, idle=idle_causes
+    )
     twins = found.replayed(workers=workers)
     return Comparison(comparison.runs, chosen=chosen_by, shake=chosen, twins=twins)
 
@@ -448,6 +458,36 @@ def isolated(
 
     check_arguments({"workers": workers, "plugins": plugins})
     return Isolated(opened(runs), plugins or load()).measured(workers=workers)
+
+
+def idle_causes(
+    runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
+) -> list[Run]:
+    """The same runs with `idle.*` among their metrics: what was idle, by why jobs waited meanwhile.
+
+    For these each run is replayed once more, and judged minute by minute; the judgements are kept with it.
+    Where that cannot be, the metrics are null and `run.remarks` says why.
+
+    Args:
+        runs: runs or their folders, all of whose tables are there.
+        workers: how many replays are made at once, see `replay_all`.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+
+    Raises:
+        RunError: a folder is no run, or the run cannot be replayed from what it says of itself.
+        OptionError: an argument is of no type that it can have.
+        ReplayError: some replays failed; the others are kept.
+    """
+    check_arguments({"workers": workers, "plugins": plugins})
+    return _judged(opened(runs), plugins or load(), workers)
+
+
+def _judged(runs: Sequence[Run], plugins: Plugins, workers: int | None) -> list[Run]:
+    from harness.runs.idle_causes import judged_runs, judging
+    from harness.runs.side_by_side import carry_out
+
+    requests = judging(runs, plugins)
+    return judged_runs(requests, dict(carry_out(requests, plugins, workers=workers)))
 
 
 def make_report(

@@ -13,8 +13,8 @@ from harness.cli.screen import put
 @click.command(
     epilog="""\b
 Examples:
-  harness diff results/philly/none-* results/philly/strict-*
-  harness diff results/philly/none-* results/philly/strict-* --most 3 --format markdown"""
+  harness diff results/philly/none-* results/philly/none@strict-*
+  harness diff results/philly/none-* results/philly/none@strict-* --most 3 --format markdown"""
 )
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))

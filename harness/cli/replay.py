@@ -17,7 +17,7 @@ from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
-from harness.cli.replays import carried_out, isolated, shaken
+from harness.cli.replays import carried_out, isolated, judged, shaken
 from harness.cli.run_options import interrupted, kept, unfinished_work
 from harness.cli.screen import show_table, terminal_width
 from harness.cli.worlds import World, read_worlds
@@ -114,6 +114,11 @@ Examples:
     "worse off together: fairness.finish_time and fairness.sharing_violations. It takes about as long as "
     "the runs; with --shake it is done of every twin too, and takes about as long as these.",
 )  # fmt: skip
+@click.option(
+    "--idle-causes", "idle", is_flag=True,
+    help="Replay each run once more to judge why jobs wait, and measure what was idle by cause (idle.*). It "
+    "takes up to three times as long; with --shake it is done of every twin too.",
+)  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
@@ -143,6 +148,7 @@ def replay(
     step: bool,
     traced: tuple[str, ...],
     alone: bool,
+    idle: bool,
     every: bool,
     as_json: bool,
     quiet: bool,
@@ -234,11 +240,20 @@ def replay(
         runs = carried_out(requests, plans, plugins, jobs=jobs, workers=workers, command=command, quiet=quiet)
     if alone:
         runs = isolated(runs, plugins, workers=workers, command=command, quiet=quiet)
+    if idle:
+        runs = judged(runs, plugins, workers=workers, command=command, quiet=quiet)
     chosen_by = f"the first of the {len(runs)} runs of this replay"
     comparison = Comparison(runs, chosen=chosen_by)
     if shake is not None:
         comparison = shaken(
-            comparison, shake, lambda: plugins, isolated=alone, workers=workers, command=command, quiet=quiet
+            comparison,
+            shake,
+            lambda: plugins,
+            isolated=alone,
+            idle=idle,
+            workers=workers,
+            command=command,
+            quiet=quiet,
         )
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))

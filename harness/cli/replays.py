@@ -79,6 +79,7 @@ def shaken(
     plugins: Callable[[], Plugins],
     *,
     isolated: bool = False,
+    idle: bool = False,
     workers: int | None,
     command: str,
     quiet: bool,
@@ -90,6 +91,7 @@ def shaken(
         shake: which twins.
         plugins: gives what they use.
         isolated: whether they are measured against their quotas alone, as the runs were.
+        idle: whether it is judged of them why jobs wait, as of the runs.
         workers: how many replays are made at once.
         command: the command line, for the twins' provenance.
         quiet: whether only errors are told.
@@ -103,12 +105,14 @@ def shaken(
 
     comparison.pairs.require_whole()  # before anything is replayed
     runs = comparison.runs
-    twins = Twins(runs, shake, plugins, shared=comparison.pairs.same_arrivals, isolated=isolated)
-    jobs = max(run.info["trace"]["jobs"] for run in runs) * (2 if isolated else 1)
+    shared = comparison.pairs.same_arrivals
+    twins = Twins(runs, shake, plugins, shared=shared, isolated=isolated, idle=idle)
+    jobs = max(run.info["trace"]["jobs"] for run in runs) * (1 + isolated + idle)
     while not twins.complete:
         if not quiet:
             told = f"shaking: {len(twins.requests):,} replays of {shake.told()}"
             told += ", and of each with its quotas one by one" if isolated else ""
+            told += ", each once more to judge why jobs wait" if idle else ""
             click.echo(printable(f"{told}; each is kept, and not made again"), err=True)
         with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
             twins.replay(workers=workers, watch=progress.watch, over=progress.over, command=command)
@@ -137,6 +141,34 @@ def isolated(
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
+
+
+def judged(
+    runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
+) -> list[Run]:
+    """The runs with what is judged of why jobs wait; those of which that is kept are not replayed again.
+
+    Raises:
+        HarnessError: some replays failed; the others are kept.
+    """
+    from harness.runs.idle_causes import judged_runs, judging
+    from harness.runs.run import IDLE
+    from harness.runs.side_by_side import carry_out
+
+    requests = judging(runs, plugins)
+    missing = sum(IDLE not in run.info for run in runs)
+    if missing and not quiet:
+        again = f"{missing:,} run{'s are' if missing > 1 else ' is'} replayed once more"
+        click.echo(f"idle causes: {again} to judge why jobs wait; what is kept is not", err=True)
+    jobs = 2 * max(run.info["trace"]["jobs"] for run in runs)
+    outcomes = {}
+    with ProgressBars([each.called for each in requests], jobs, shown=not quiet) as progress:
+        found = carry_out(requests, plugins, workers=workers, watch=progress.watch, command=command)
+        with closing(found) as news:
+            for at, outcome in news:
+                outcomes[at] = outcome
+                progress.over(at)
+    return judged_runs(requests, outcomes)
 
 
 def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:

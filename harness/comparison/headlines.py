@@ -32,6 +32,11 @@ SHOWN = (
     "goodput.of_allocated",
     "goodput.of_capacity",
     "goodput.of_demand",
+    "idle.no_demand",
+    "idle.reserved",
+    "idle.quota",
+    "idle.fragmented",
+    "idle.policy",
     "wait.first_start.p50",
     "wait.first_start.p95",
     "wait.never_started",
@@ -61,6 +66,11 @@ What is measured on request is shown of runs that have it.
 
 BRIEF = (
     "goodput.of_demand",
+    "idle.no_demand",
+    "idle.reserved",
+    "idle.quota",
+    "idle.fragmented",
+    "idle.policy",
     "wait.first_start.p95",
     "delay.mean",
     "fairness.share_deviation",

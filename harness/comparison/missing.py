@@ -117,20 +117,25 @@ def about_missing(
 
 
 def about_unshaken(
-    runs: Sequence[Run], measured: Sequence[Mapping[Key, Measurement]], *, isolated: Sequence[str]
+    runs: Sequence[Run],
+    measured: Sequence[Mapping[Key, Measurement]],
+    on_request: Mapping[str, Sequence[str]],
 ) -> Iterator[str]:
     """Which metrics runs have and their twins have not, in a sentence; nothing where there are none.
 
     Args:
         runs: the runs themselves.
         measured: what was measured of the twins of each.
-        isolated: the metrics that are measured on request only.
+        on_request: options -> the metrics that are measured where they are given only.
     """
     has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
     known = {row.metric for of_run in measured for row in of_run.values()}
     lacking = [name for name in dict.fromkeys(chain.from_iterable(has)) if name not in known]
     if lacking:
-        how = "; --isolated beside --shake does that" if set(lacking) <= set(isolated) else ""
+        options = [option for option, names in on_request.items() if set(lacking) & set(names)]
+        known = {name for option in options for name in on_request[option]}
+        does = f"{named(options)} beside --shake {'do' if len(options) > 1 else 'does'} that"
+        how = f"; {does}" if set(lacking) <= known else ""
         yield f"measured of runs, but of none of their twins: {named(lacking)}{how}"
 
 

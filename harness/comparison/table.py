@@ -18,6 +18,7 @@ from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import LOST
 from harness.markdown import plain
 from harness.metrics.finish_time import FINISH_TIMES
+from harness.metrics.idle import METRICS as IDLE_METRICS
 from harness.metrics.scopes import ALL
 from harness.metrics.unseen import does_not_see
 from harness.metrics.utilization import HOURS
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 _NAMED_GANGS = 3
 _NAMED_VALUES = 12
 _SHORTEST_NAME = 8
+
+_ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
+"""Options of replays -> what is measured where they are given only."""
 
 _OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
 _OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
@@ -283,7 +287,7 @@ def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
         yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
     yield from about_missing([line.row for line in shown], comparison.lack, names)
     if comparison.shake is not None:
-        yield from about_unshaken(runs, comparison.measured, isolated=FINISH_TIMES)
+        yield from about_unshaken(runs, comparison.measured, _ON_REQUEST)
     yield from _about_windows(comparison, shown)
     if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
         yield from _about_capacity(comparison)

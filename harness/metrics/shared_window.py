@@ -19,6 +19,7 @@ from harness.metrics import (
     disruption,
     fairness,
     fragmentation,
+    idle,
     quota,
     reclaim,
     starvation,
@@ -94,6 +95,8 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
         yield from quota.measure(run, integrals)
         yield from fragmentation.measure(run, integrals)
         yield from reclaim.measure_owed(run, integrals)
+        if idle.has_causes(run):
+            yield from idle.measure(run, integrals)
     goes_on = jobs != own and (jobs.end < own.end or _leaves_unfinished(run))
     if goes_on or only is not None:
         yield from waiting.measure_jobs(run, jobs, only)

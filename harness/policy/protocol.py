@@ -51,6 +51,10 @@ class Policy(Protocol):
     `Standing`; None where it does not know. If it stands twice in the same way, and nothing happened in
     between but its idle wakes, it would stand so again and again. The engine counts these rounds, and tells
     `skip` how much later it is, in microseconds, and how much each of the counts has grown.
+
+    A policy with quotas may have a further method `within_quota(job, pods)`. It answers whether its quotas
+    let these waiting pods of a job in now, all together and without preemption; it changes nothing. It is
+    asked between instants, and only where `idle.quota` is measured (`--idle-causes`).
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:

@@ -146,6 +146,10 @@ METRICS: dict[str, pl.DataType] = {
 """`metrics.parquet`: one row a measured value."""
 
 
+CAUSES: dict[str, pl.DataType] = {"minute": COUNT(), "job": ROW(), "cause": pl.Int8()}
+"""`causes.parquet`: one row a job and judgement that changes why it waits, in runs of which that was judged;
+whole minutes from the first arrival, and a number of `harness.metrics.idle.CAUSES`."""
+
 _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
     "2": {
         "decisions": ("pod_number", "successor", "holding", "by_job"),
@@ -166,6 +170,7 @@ def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.
         "stints": stints(resources),
         "timeline": TIMELINE,
         "metrics": METRICS,
+        "causes": CAUSES,
     }
     newer = _NEWER.get(version, {}).get(name, ())
     return {column: dtype for column, dtype in of_name[name].items() if column not in newer}

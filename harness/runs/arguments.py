@@ -43,6 +43,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "spec": ((*_FILES, Mapping), "the path of a specification, or its fields as a mapping"),
     "baseline": ((str, NoneType), "the label or the folder of a run, a text"),
     "shake": ((Integral, str, NoneType), "how many twins: a whole number, a text such as '10@7', or a Shake"),
+    "idle_causes": ((bool,), "True or False"),
     "isolated": ((bool,), "True or False"),
     "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
     "command": ((str, NoneType), "a text"),

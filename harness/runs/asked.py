@@ -117,7 +117,11 @@ def _replaying(run: Run, option: str) -> str:
     """What to do instead: its command, with an option in place of the same one that it had before."""
     command = run.info["provenance"].get("command")
     if not command:
-        called = {"--shake": "harness.compare(runs, shake=N)", "--isolated": "harness.isolated(runs)"}
+        called = {
+            "--shake": "harness.compare(runs, shake=N)",
+            "--isolated": "harness.isolated(runs)",
+            "--idle-causes": "harness.idle_causes(runs)",
+        }
         return f"{called[option.split()[0]]} where it was replayed"
     again = shlex.join([*_without(shlex.split(command), option), *option.split()])
     return f"replay it with them: {again}"

@@ -21,6 +21,9 @@ from harness.runs.seal import info_is_whole, is_sealed, table_fault
 
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
+ON_REQUEST = "causes"
+"""A table of runs of which it was judged why jobs wait."""
+
 _AGAIN = "replay it again: a damaged run is replaced"
 
 _INFO: dict[str, type] = {
@@ -110,7 +113,9 @@ def _tells_of_livelock(found: object) -> bool:
 
 def tables_of(info: Mapping[str, Any]) -> tuple[str, ...]:
     """The tables that were kept of a run."""
-    return TABLES if info.get("kept", "all") == "all" else ("metrics",)
+    if info.get("kept", "all") != "all":
+        return ("metrics",)
+    return (*TABLES, ON_REQUEST) if ON_REQUEST in info.get("tables", {}) else TABLES
 
 
 def check_present(folder: Path, info: Mapping[str, Any]) -> None:
@@ -130,12 +135,12 @@ def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
     Args:
         folder: the run's.
         info: what its `run.json` says.
-        name: one of `TABLES`.
+        name: one of `TABLES`, or `ON_REQUEST`.
 
     Raises:
         RunError: it is damaged, or there is no such table.
     """
-    if name not in TABLES:
+    if name not in TABLES and name not in tables_of(info):
         raise RunError(f"a run has no table {name!r}", hint=did_you_mean(name, TABLES))
     path = folder / f"{name}.parquet"
     try:

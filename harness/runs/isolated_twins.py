@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from typing import ClassVar
 
 import polars as pl
 
 from harness.metrics.finish_time import FINISH_TIMES, VIOLATIONS
 from harness.metrics.measurement import Measurement
 from harness.plugins import Plugins, load
+from harness.runs.idle_causes import Judging
 from harness.runs.isolated import Isolated
 from harness.runs.plan import Plan
 from harness.runs.request import Request
@@ -23,7 +25,13 @@ from harness.runs.store import added, aside, with_windows
 
 
 class IsolatedTwin(Request):
-    """A request whose run is measured against each of its quotas alone, all in the same process."""
+    """A request whose run is measured against each of its quotas alone, all in the same process.
+
+    Attributes:
+        whole: what the run is made by.
+    """
+
+    whole: ClassVar[type[Request]] = Request
 
     @classmethod
     def of(cls, request: Request) -> IsolatedTwin:
@@ -45,7 +53,7 @@ class IsolatedTwin(Request):
         """
         plugins = plugins or load()
         whole = {item.name: getattr(self, item.name) for item in fields(self)} | {"keep": "all"}
-        run = Request(**whole).run(plugins=plugins, plan=plan, watch=watch, command=command)
+        run = self.whole(**whole).run(plugins=plugins, plan=plan, watch=watch, command=command)
         if ISOLATED not in run.info:
             with aside() as folder:
                 told = None if watch is None else _after(run.info["outcome"]["jobs"], watch)
@@ -55,6 +63,12 @@ class IsolatedTwin(Request):
             run = with_windows(run, run.windows, self.keep)
         run.request = self
         return run
+
+
+class JudgedTwin(IsolatedTwin):
+    """The same for a run of which it is judged as well why jobs wait."""
+
+    whole = Judging
 
 
 def is_measured(run: Run) -> bool:

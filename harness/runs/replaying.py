@@ -39,7 +39,7 @@ from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.questions import running_jobs
 from harness.runs.recorded import beyond
-from harness.runs.run import ISOLATED, REFUSED, WINDOWS, Keep, Run
+from harness.runs.run import IDLE, ISOLATED, REFUSED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.job_columns import JobColumns
@@ -48,7 +48,7 @@ from harness.trace.jobs import Jobs
 _SHORT = 16
 _UNLIMITED = Cluster()
 """What a record is played on: nothing limits what happened."""
-_ADDED = (ISOLATED, WINDOWS)
+_ADDED = (ISOLATED, IDLE, WINDOWS)
 """What a run says only where metrics were added to it, which measuring it anew leaves out."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
@@ -118,8 +118,26 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
     return _written(folder, {**info, **about, "tables": _with_metrics(folder, info, metrics)})
 
 
-def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> dict[str, Any]:
+def play_again(folder: Path, plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
+    """Replay without keeping anything; answers what the run says of itself."""
+    return _play_into(folder, plan, watch, "nothing")[0]
+
+
+def add_into(
+    folder: Path,
+    run: Run,
+    rows: Sequence[Measurement],
+    about: Mapping[str, Any],
+    further: Mapping[str, Mapping[str, pl.Series]],
+) -> dict[str, Any]:
     """Write a run that is there once more, with further metrics; answers what it says of itself.
+
+    Args:
+        folder: where.
+        run: the run.
+        rows: what was measured.
+        about: what `run.json` is to say of it.
+        further: tables that it is to have besides, which have no times.
 
     Raises:
         RunError: a table of it is damaged.
@@ -128,9 +146,13 @@ def add_into(folder: Path, run: Run, rows: Sequence[Measurement], about: Mapping
     before = [Measurement(**row) for row in run.metrics.iter_rows(named=True)]
     every = [*(row for row in before if row.metric not in names), *rows]
     for name in tables_of(run.info):
-        if name != "metrics":
+        if name != "metrics" and name not in further:
             shutil.copyfile(run.file(name), folder / f"{name}.parquet")
-    tables = _with_metrics(folder, run.info, _as_table(every))
+    for name, columns in further.items():
+        writer = TableWriter(folder / f"{name}.parquet", schemas.table(name, (), schemas.VERSION), TimeKind())
+        writer.write(columns)
+        writer.close()
+    tables = {**_with_metrics(folder, run.info, _as_table(every)), **seal_tables(folder, further)}
     return _written(folder, {**run.info, "metrics": _of_all(every), "tables": tables, **about})
 
 

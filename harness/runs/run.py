@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 ISOLATED = "isolated"
 """The key of `run.json` under which sentences stand about what was measured of quotas that are alone."""
 
+IDLE = "idle_causes"
+"""The key of `run.json` under which sentences stand about what was judged of why jobs wait."""
+
 WINDOWS = "windows"
 """The key of `run.json` under which stands what was measured over other windows than the run's own."""
 
@@ -186,7 +189,7 @@ class Run:
     def remarks(self) -> tuple[str, ...]:
         """What must be known of metrics on request, and of jobs that were left waiting, in sentences."""
         asleep: Sequence[str] = self.info["outcome"].get("asleep", ())
-        return (*self.info.get(ISOLATED, ()), *([_slept(asleep)] if asleep else []))
+        return (*self.info.get(ISOLATED, ()), *self.info.get(IDLE, ()), *([_slept(asleep)] if asleep else []))
 
     @property
     def capacity(self) -> Mapping[str, int]:

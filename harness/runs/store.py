@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
+import polars as pl
+
 from harness.errors import RunError
 from harness.files.hold import clear, held
 from harness.files.whole import whole_folder
@@ -88,19 +90,25 @@ class Store:
         return Run(path, info)
 
 
-def added(run: Run, rows: Sequence[Measurement], about: Mapping[str, Any]) -> Run:
+def added(
+    run: Run,
+    rows: Sequence[Measurement],
+    about: Mapping[str, Any],
+    further: Mapping[str, Mapping[str, pl.Series]] | None = None,
+) -> Run:
     """The run with further metrics; those of these names that it had are replaced. It is kept.
 
     Args:
         run: the run.
         rows: what was measured.
         about: what `run.json` is to say of it.
+        further: tables that it is to have besides, which have no times.
 
     Raises:
         RunError: a table of the run is damaged, or it cannot be written.
     """
     with _written(run.path) as folder:
-        info = add_into(folder, run, rows, about)
+        info = add_into(folder, run, rows, about, further or {})
     return _again(run, info)
 
 

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RunError
+from harness.metrics.idle import has_causes
 from harness.metrics.shared_window import Shared, measure_shared, shared_by
 from harness.plugins import Plugins
 from harness.runs.asked import request_of
-from harness.runs.isolated_twins import IsolatedTwin, is_measured, measured_as
+from harness.runs.idle_causes import Judging
+from harness.runs.isolated_twins import IsolatedTwin, JudgedTwin, is_measured, measured_as
 from harness.runs.plan import TWINS
 from harness.runs.request import Request
-from harness.runs.run import ISOLATED, Run
+from harness.runs.run import IDLE, ISOLATED, Run
 from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
 from harness.runs.store import with_windows
 from harness.trace.shake import Shake, Shaking, Twin
@@ -38,6 +40,7 @@ class Twins:
         plugins: gives them where something is to be replayed; called once at most.
         shared: whether the runs have equal arrivals.
         isolated: whether twins are measured against their quotas alone, where that could be done of the run.
+        idle: whether it is judged of twins why jobs wait, where that could be done of the run.
     """
 
     def __init__(
@@ -48,9 +51,11 @@ class Twins:
         *,
         shared: bool,
         isolated: bool = False,
+        idle: bool = False,
     ) -> None:
         self._runs, self._shake, self._twins = runs, shake, shake.twins
         self._isolated = [isolated and is_measured(run) for run in runs]
+        self._judged = [idle and has_causes(run) for run in runs]
         self._shared = shared and len(runs) > 1
         self._load = plugins
         self._plugins: Plugins | None = None
@@ -102,7 +107,11 @@ class Twins:
             keep="all" if self._shared else "metrics",
             output=self._runs[place].path.parent.parent,
         )
-        return IsolatedTwin.of(request) if self._isolated[place] else request
+        before = self._there[place].get(twin)  # which is made again in another window
+        judged = self._judged[place] or (before is not None and IDLE in before.info)
+        if self._isolated[place]:
+            return JudgedTwin.of(request) if judged else IsolatedTwin.of(request)
+        return Judging.of(request) if judged else request
 
     def replay(
         self,
@@ -174,6 +183,8 @@ class Twins:
         """Whether a run's twin is to be replayed."""
         run, shared = self._there[place].get(twin), self._shares(twin)
         if run is None or (self._isolated[place] and ISOLATED not in run.info):
+            return True
+        if self._judged[place] and IDLE not in run.info:
             return True
         return shared is not None and _is_needed(run, shared[place])
 

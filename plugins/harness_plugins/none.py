@@ -10,7 +10,7 @@ for exactly the same share one, because where the first of them does not fit non
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -162,6 +162,10 @@ class JobQueue:
         assignment = self._assignments.pop(job.index)
         self._quotas.refund(assignment)
         self._open += self._blocked.pop(assignment.home, ())
+
+    def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
+        """See `Policy`."""
+        return self._quotas.has_room(self._quotas.request(job))
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Start what fits, in order, until every sub-queue is empty or held back by its first job."""

@@ -67,7 +67,7 @@ def test_stdout_is_the_table_and_stderr_the_talk(harness: Callable, trace: Path)
     first, line, *rows = ended.out.rstrip("\n").split("\n")
     assert first.split() == ["metric", "none"]
     assert set(line) == {"─", " "}
-    assert rows[0].startswith("goodput.of_capacity cpu")
+    assert rows[0].startswith("goodput.of_demand cpu")
     assert rows[-1].startswith("--all shows ")
     every = harness("replay", trace, "--all").out.split("\n")
     assert every[2].startswith("goodput.of_allocated cpu")

@@ -14,6 +14,7 @@ from small_clusters import queues
 import harness
 from harness.comparison.changes import Ground, Verdict
 from harness.comparison.headlines import HEADLINES, SHOWN
+from harness.metrics.idle import METRICS as IDLE
 from harness.metrics.unseen import UNSEEN
 from harness.report.material import Material
 from harness.report.sections.metrics import cells
@@ -55,7 +56,7 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     told = [name for name in shown if f"{name} does not see {UNSEEN[name]}" in lines]
     assert set(told) == set(shown), "each row has a clause that says what its metric does not see"
     shown = shown[: len(shown) - len(set(shown))]
-    on_request = ("fairness.sharing_violations", "jobs.at_start", "disruption.lost_before")
+    on_request = (*IDLE, "fairness.sharing_violations", "jobs.at_start", "disruption.lost_before")
     assert shown == [name for name in SHOWN if not name.endswith(".hours") and name not in on_request]
     assert set(HEADLINES) <= set(shown)
     assert not any("allocated" in name and not name.startswith("goodput.") for name in SHOWN)

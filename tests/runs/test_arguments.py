@@ -26,6 +26,7 @@ TAKES = {
     "requests": "a list of Requests",
     "baseline": "the label or the folder of a run, a text",
     "shake": "how many twins",
+    "idle_causes": "True or False",
     "isolated": "True or False",
     "gantt": "a text such as",
     "path": "the folder of a run",
@@ -72,6 +73,7 @@ def test_of_a_replay(name: str, value: Any, write_trace: Callable[..., Path], tm
         ("shake", True),
         ("shake", 1.5),
         ("workers", "2"),
+        ("idle_causes", "yes"),
         ("isolated", "yes"),
         ("plugins", "none"),
     ],
@@ -84,7 +86,7 @@ def test_of_a_comparison(name: str, value: Any, run: Run) -> None:
 @pytest.mark.parametrize("runs", [None, 5, [1, 2], {"a": 1}])
 def test_runs_are_several_runs_or_folders(runs: Any) -> None:
     """For all that takes some."""
-    for call in (harness.compare, harness.isolated, harness.make_report):
+    for call in (harness.compare, harness.idle_causes, harness.isolated, harness.make_report):
         refused("runs", lambda call=call: call(runs))  # type: ignore[misc]
 
 

@@ -6,7 +6,7 @@ scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, final
 
 from harness.cluster.model import Cluster
@@ -66,6 +66,7 @@ class PodPolicy:
             where it knows at once however often that happens, see `Evictions`.
         groups: see `Kinds`; of those jobs, too, `gives_up` says whether they are rejected.
         preempts: whether the scheduler ever evicts a pod; else evictions need not be kept count of.
+        lets_in: whether quotas let pods in together, without preemption; None for a scheduler without quotas.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -81,6 +82,7 @@ class PodPolicy:
         latency: int | None = None,
         groups: bool = False,
         preempts: bool = True,
+        lets_in: Callable[[Sequence[PodInfo]], bool] | None = None,
     ) -> None:
         require_nodes(cluster)
         self.scheduler = scheduler
@@ -93,6 +95,7 @@ class PodPolicy:
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
         self._preempts = preempts
+        self._lets_in = lets_in
         self._evictions = PodEvictions(latency)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -155,6 +158,13 @@ class PodPolicy:
     def skip(self, span: int, counts: Sequence[int]) -> None:
         """See `harness.policy.Policy`."""
         self.scheduler.skip(span, counts)
+
+    def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
+        """See `harness.policy.Policy`."""
+        if self._lets_in is None:
+            return True
+        known = (self._pods.get((job.index, pod)) for pod in pods)
+        return self._lets_in([pod for pod in known if pod is not None])
 
     def _cycle(self, now: int) -> Iterator[Decision]:
         """The same, where pods may be preempted or jobs are to be rejected."""

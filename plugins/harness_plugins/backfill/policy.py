@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness import Cluster, Decision, Job, Never, Reject, Why
@@ -83,6 +83,11 @@ class Backfill:
         if self._ties == "ends-first":
             for job in arrived:
                 yield from self._decide(self._arrive(job), now)
+
+    def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
+        """See `harness.policy.Policy`; nodes have no quotas."""
+        capacity = self._capacity
+        return isinstance(capacity, OnNodes) or bool(capacity.has_room(capacity.request(job)))
 
     def _take_over(self, now: int) -> Iterator[Decision]:
         """Leave what runs already where it is, before anything is decided."""

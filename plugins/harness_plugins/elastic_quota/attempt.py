@@ -233,6 +233,13 @@ class Attempts:
                     add(total, self._usage.amounts(pod))
         return wholes
 
+    def lets_in(self, pods: Sequence[PodInfo]) -> bool:
+        """Whether the quotas of pods have room for all of them now, beside those that are nominated."""
+        wholes = self._wholes(pods, self._nominated.besides(pods))
+        return all(
+            whole.first.excess is None and self._over(quota, whole) is None for quota, whole in wholes.items()
+        )
+
     def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
         """Why a quota has no room for all pods; None when it has."""
         if quota is None:

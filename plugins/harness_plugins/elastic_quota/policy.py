@@ -153,4 +153,6 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
         revocation=revocation if semantics == KOORDINATORS else None,
     )
     never = QuotaLimits(usage, cluster, options).never
-    return PodPolicy(cluster, scheduler, never=never, latency=options[LATENCY.name])
+    return PodPolicy(
+        cluster, scheduler, never=never, latency=options[LATENCY.name], lets_in=scheduler.lets_in
+    )

@@ -95,6 +95,10 @@ class QuotaScheduler:
         """How many scheduling attempts there were; a gang is tried at once."""
         return self._kube.attempts
 
+    def lets_in(self, pods: Sequence[PodInfo]) -> bool:
+        """Whether quotas let pods in together now, without preemption."""
+        return self._attempts.lets_in(pods)
+
     def advance(self, now: int) -> None:
         """It is `now`; the queue's timers come before all else that happens at an instant."""
         self._kube.advance(now)

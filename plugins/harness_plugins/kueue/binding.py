@@ -13,13 +13,12 @@ from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import final
 
-from harness.errors import ClusterError, Fault
 from harness.memo import Memo
 from harness.models.cluster import Cluster, Pod, SchedulerConfiguration
+from harness.models.kube.flavored import template_in
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
 from harness.models.kube.scheduler import Scheduler
-from harness.models.manifests import pod_spec_of
 from harness.policy import Bind, Decision, Job, Never, PodSet, Standing, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 
@@ -217,19 +216,8 @@ class Binder:
         key = (pod_set, job.namespace, flavors, domain)
         template = self._templates.get(key)
         if template is None:
-            faults: list[Fault] = []
-            spec = pod_spec_of(pod_set, job.namespace, faults, f"job {job.id}, pod set {pod_set.name}")
-            if faults:
-                raise ClusterError("the trace", faults)
-            labels = dict(spec.node_selector)
-            tolerations = list(spec.tolerations)
-            for name in sorted(set(flavors)):
-                flavor = self._cluster.flavors[name]
-                labels.update(flavor.node_labels)
-                tolerations += flavor.tolerations
-            labels.update(domain)
-            spec = replace(spec, node_selector=labels, tolerations=tuple(tolerations))
-            template = self._scheduler.templates.of(job.namespace, pod_set.labels, spec)
+            templates, labels = self._scheduler.templates, dict(domain)
+            template = template_in(templates, self._cluster, job, pod_set, flavors, labels)
             self._templates[key] = template
         return template
 

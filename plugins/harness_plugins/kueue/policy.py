@@ -181,6 +181,13 @@ class KueuePolicy:
         if self._blocked is None:  # else the quota tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
+    def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
+        """See `Policy`; Pods that stand alone ask for no quota, and who may keep its quota needs no more."""
+        workload = self._workloads.get(job.index)
+        if workload is None or (workload.has_quota and not workload.evicted):
+            return True
+        return (job.namespace, job.queue) not in self._stopped and self.scheduler.within_quota(workload)
+
     def standing(self, now: int) -> Standing | None:
         """See `Policy`; only for pods that wait for a node it asks for idle wakes."""
         scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None

@@ -30,6 +30,7 @@ from harness_plugins.kueue.rules.dominant_resource_share import DominantResource
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.fit import Fit
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
 from harness_plugins.kueue.rules.heads import CycleHeads
@@ -75,6 +76,7 @@ class Scheduler:
         topologies: the flavors with a topology, and the room in them; None where there is none.
         local_queues: the usage of LocalQueues; None where it orders no queue.
         fair: whether fair sharing is on.
+        within_quota: whether quota lets a workload in without preemption.
         cycles: how many cycles were run.
         heads: how many heads were looked at in them.
         idle: whether the last cycle changed nothing.
@@ -135,6 +137,7 @@ class Scheduler:
         nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, self._asked, fair=self.fair)
         self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates, figures)
+        self.within_quota = Fit(cache, self._offers, gates, fair=self.fair).fits
         self._asking = Asking(reclaims=gates.reclaimable_pods)
         self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
         self.cycles = 0

@@ -1,0 +1,113 @@
+"""Whether nodes have room for pods, by kube-scheduler's filters, as pods come and go.
+
+It keeps nodes of its own, so that it can be asked whatever schedules the pods. Pods are tried one after the
+other, the largest first, each with those before it in place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+from harness.cluster.model import Cluster
+from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.models.kube.cache import Cache
+from harness.models.kube.flavored import template_in
+from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.pod import PodInfo, Template, Templates
+from harness.policy import Job, PodSet
+
+Flavors = Mapping[str, Mapping[str, str]]
+"""Pod set -> resource -> flavor, see `harness.policy.Admit`."""
+
+_FINE = 1 << 20
+"""Parts of a node's amount in which requests are compared."""
+
+_NONE: Mapping[str, str] = {}
+
+
+@final
+class Room:
+    """The nodes of a cluster and the pods on them.
+
+    Args:
+        cluster: has the nodes.
+
+    Attributes:
+        changes: how many pods have come or gone.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        configuration = cluster.scheduler or SchedulerConfiguration()
+        self._cluster = cluster
+        self._cache = Cache(cluster)
+        self._known = Templates(self._cache.resources, _no_budgets)
+        self._scheduling = Scheduling(
+            self._cache,
+            percentage=100,
+            hard_affinity_weight=configuration.hard_pod_affinity_weight,
+            scoring=configuration.scoring,
+        )
+        allocatable = [node.allocatable for node in self._cache.nodes]
+        self._most = [max(amounts) for amounts in zip(*allocatable, strict=True)]
+        self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
+        self._bound: dict[tuple[int, int], PodInfo] = {}
+        self.changes = 0
+
+    def bind(self, job: Job, pods: Iterable[int], node: str, flavors: Flavors) -> None:
+        """Pods of a job hold their resources on a node from now on."""
+        there = self._cache.by_name[node]
+        for pod in pods:
+            info = self._bound[job.index, pod] = self._pod(job, pod, flavors)
+            self._cache.add_pod(info, there)
+            self.changes += 1
+
+    def free(self, job: Job, pods: Iterable[int]) -> None:
+        """Those of these pods that were bound are gone."""
+        for pod in pods:
+            info = self._bound.pop((job.index, pod), None)
+            if info is not None:
+                self._cache.remove_pod(info)
+                self.changes += 1
+
+    def takes(self, job: Job, pods: Sequence[int], flavors: Flavors) -> bool:
+        """Whether nodes have room for these pods of a job together, which are not bound."""
+        counts = Counter(self._template(job, job.pod_set_of(pod), flavors) for pod in pods)
+        if not all(self._scheduling.shape_nodes(template.shape).any_fits for template in counts):
+            return False
+        placed: list[PodInfo] = []
+        for template in sorted(counts.elements(), key=lambda each: -self._size(each)):
+            info = PodInfo(job.id, template, job.priority, job.preempts, job, len(placed))
+            node = self._scheduling.schedule(info)
+            if not isinstance(node, NodeInfo):
+                break
+            self._cache.add_pod(info, node)
+            placed.append(info)
+        for info in reversed(placed):
+            self._cache.remove_pod(info)
+        return len(placed) == len(pods)
+
+    def _pod(self, job: Job, pod: int, flavors: Flavors) -> PodInfo:
+        template = self._template(job, job.pod_set_of(pod), flavors)
+        return PodInfo(job.pod_name(pod), template, job.priority, job.preempts, job, pod)
+
+    def _template(self, job: Job, pod_set: PodSet, flavors: Flavors) -> Template:
+        chosen = tuple(flavors.get(pod_set.name, _NONE).values())
+        key = (pod_set, job.namespace, chosen)
+        template = self._templates.get(key)
+        if template is None:
+            template = template_in(self._known, self._cluster, job, pod_set, chosen, _NONE)
+            self._templates[key] = template
+        return template
+
+    def _size(self, template: Template) -> int:
+        """How large a pod is: by what it asks for most of, as a part of the largest node's."""
+        asked = template.shape.requests
+        return max((amount * _FINE // max(1, self._most[resource]) for resource, amount in asked), default=0)
+
+
+def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
+    """PodDisruptionBudgets do not count, because nobody is evicted."""
+    return ()

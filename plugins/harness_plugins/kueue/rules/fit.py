@@ -1,0 +1,79 @@
+"""Whether quota lets a workload in as things stand: a flavor assignment for which nobody is preempted."""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness_plugins.kueue.rules.assignment import FIT, Assignment
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import Assigner
+from harness_plugins.kueue.rules.flavor_offers import Offers
+from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
+from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
+from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class Fit:
+    """Looks for quota without preemption; the room in topologies has no part in it.
+
+    Args:
+        cache: who holds which quota.
+        offers: what queues can offer.
+        gates: the feature gates.
+        fair: whether fair sharing is on.
+    """
+
+    def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
+        self._cache = cache
+        self._offers = offers
+        self._partial = gates.partial_admission
+        self._assigner = Assigner(cache, fair=fair, gates=gates)
+
+    def fits(self, workload: Workload) -> bool:
+        """Whether there is quota for a workload now; with partial admission, for as few pods as it allows."""
+        queue = workload.cluster_queue
+        if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
+            return False
+        offers, oracle = self._offers(workload.asks, queue), _Nobody(self._cache, workload)
+
+        def tried(counts: tuple[int, ...]) -> Assignment | None:
+            found = self._assigner.assign(oracle, offers, counts)
+            return found if found.mode == FIT else None
+
+        if tried(workload.counts) is not None:
+            return True
+        if not (self._partial and workload.asks.reducible):
+            return False
+        return most_that_work(workload.asks, workload.counts, tried) is not None
+
+
+@final
+class _Nobody:
+    """An oracle that has nobody preempted, see `Oracle`."""
+
+    __slots__ = ("_cache", "workload")
+
+    def __init__(self, cache: Cache, workload: Workload) -> None:
+        self._cache = cache
+        self.workload = workload
+
+    def quota_for(self, cell: int, amount: int) -> Quota:
+        """See `Oracle`."""
+        queue = self.workload.cluster_queue
+        return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
+
+    def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
+        """See `Oracle`."""
+        return topology.place()
+
+    def targets(
+        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
+    ) -> list[Target]:
+        """See `Oracle`."""
+        return []
