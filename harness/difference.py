@@ -12,7 +12,7 @@ from harness.comparison import Comparison
 from harness.comparison.table import head_lines, head_markdown
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
-from harness.explanation.history import Histories
+from harness.explanation.histories import Histories
 from harness.explanation.sentences import Sentences
 from harness.runs.folder import reading
 from harness.runs.run import Run

@@ -12,7 +12,8 @@ from typing import Any
 
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
-from harness.explanation.history import PREEMPTS, Event, Histories, History
+from harness.explanation.histories import Histories
+from harness.explanation.history import PREEMPTS, Event, History
 from harness.explanation.story import Story
 from harness.explanation.vocabulary import Units
 from harness.runs.run import Run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.errors import RunError
 from harness.explanation.clock import Clock
-from harness.explanation.history import Histories
+from harness.explanation.histories import Histories
 from harness.explanation.moment import Moment
 from harness.explanation.names import close_to
 from harness.explanation.story import Story

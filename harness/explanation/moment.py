@@ -9,7 +9,7 @@ import polars as pl
 
 from harness.errors import RunError
 from harness.explanation.clock import Clock
-from harness.explanation.history import Histories
+from harness.explanation.histories import Histories
 from harness.explanation.names import close_to
 from harness.explanation.sentences import Sentences
 from harness.explanation.standing import waiting

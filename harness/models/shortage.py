@@ -25,18 +25,8 @@ def shortage(
         request: flavor-resources, each with the amount that is asked for.
         borrow: whether the queue may use what its cohort leaves unused.
     """
-    labels = tree.labels
-    asked: dict[int, int] = {}
-    for cell, amount in request:
-        asked[cell] = asked.get(cell, 0) + amount
-    missing: dict[str, int] = {}
-    for cell, amount in asked.items():
-        free = tree.available(node, cell)
-        if not borrow:
-            at = node * tree.width + cell
-            free = min(free, tree.nominal[at] - tree.usage[at])
-        if amount > max(0, free):
-            missing[labels[cell]] = amount - max(0, free)
+    labels, asked = tree.labels, _summed(request)
+    missing = lacking(tree, node, asked.items(), borrow=borrow)
     detail: dict[str, Any] = {
         "queue": tree.names[node],
         "request": {labels[cell]: amount for cell, amount in asked.items()},
@@ -56,6 +46,28 @@ def shortage(
         if holders:
             detail["holders"] = holders
     return detail
+
+
+def lacking(
+    tree: QuotaTree, node: int, request: Iterable[tuple[int, int]], *, borrow: bool = True
+) -> dict[str, int]:
+    """What of a request is missing; the arguments are those of `shortage`."""
+    missing: dict[str, int] = {}
+    for cell, amount in _summed(request).items():
+        free = tree.available(node, cell)
+        if not borrow:
+            at = node * tree.width + cell
+            free = min(free, tree.nominal[at] - tree.usage[at])
+        if amount > max(0, free):
+            missing[tree.labels[cell]] = amount - max(0, free)
+    return missing
+
+
+def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
+    asked: dict[int, int] = {}
+    for cell, amount in request:
+        asked[cell] = asked.get(cell, 0) + amount
+    return asked
 
 
 def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:

@@ -22,11 +22,14 @@ from harness.recording import schemas
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
 """Columns that hold a time; in the files they have the trace's kind."""
 
-DISTINCT = ("job_id", "pod", "detail")
+DISTINCT = ("job_id", "pod")
 """Columns of texts that hardly ever recur."""
 
 FEW = 1 << 13
 """So few rows of a table stay in memory, for to read them from a file takes longer than all else."""
+
+_CODED = 16 << 20
+"""So many bytes of a column's texts have codes at most: all that differ of a chunk of details, as a rule."""
 
 _PLAIN = (
     pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64,
@@ -196,6 +199,7 @@ class _File:
                 compression="zstd",
                 compression_level=1,
                 use_dictionary=recurring,
+                dictionary_pagesize_limit=_CODED,
                 write_statistics=ordered,
             )
 

@@ -13,7 +13,8 @@ from run_books import GPU, Asked, Eviction, asked_for, evictions
 
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
-from harness.explanation.history import Event, Histories, History
+from harness.explanation.histories import Histories
+from harness.explanation.history import Event, History
 from harness.explanation.story import Story
 from harness.runs.run import Run
 from harness.units import format_duration

@@ -15,7 +15,7 @@ import harness
 from harness import Cluster, View
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
-from harness.explanation.history import Histories
+from harness.explanation.histories import Histories
 from harness.explanation.moment import Moment
 from harness.runs.run import Run
 

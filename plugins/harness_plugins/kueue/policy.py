@@ -15,7 +15,7 @@ from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted
 from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
-from harness_plugins.kueue.rules.admission import INADMISSIBLE, Admitted, Preempted
+from harness_plugins.kueue.rules.admission import INADMISSIBLE, Admitted, Preempted, Refused
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.preemption import Target
@@ -241,9 +241,11 @@ class KueuePolicy:
         None is answered where nothing may be admitted yet; it goes on when there is news.
         """
         scheduler, pods_ready = self.scheduler, self.pods_ready
+        refused = scheduler.refused
         self._after.cycling = True
         for outcome in outcomes:
-            yield from self._refuse()
+            if refused:
+                yield from self._refuse(refused)
             if isinstance(outcome, Admitted):
                 if pods_ready is not None and pods_ready.blocks:
                     yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
@@ -254,13 +256,15 @@ class KueuePolicy:
             else:
                 yield from self._preempt(outcome, self._now)
         self._after.end()
-        yield from self._refuse()
+        if refused:
+            yield from self._refuse(refused)
 
-    def _refuse(self) -> Iterator[Refuse]:
-        """Say why heads wait that wait for another reason than before."""
-        for workload, reason, figures in self.scheduler.refused():
+    def _refuse(self, refused: list[Refused]) -> Iterator[Refuse]:
+        """Say why heads wait that wait for another reason than before, once."""
+        for workload, reason, figures in refused:
             if workload.job.index not in self._over:
                 yield Refuse(workload.job, reason, figures)
+        refused.clear()
 
     def _end(self, workload: Workload, pods: range) -> None:
         """Some or all pods of a workload have ended."""

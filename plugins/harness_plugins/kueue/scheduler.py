@@ -364,10 +364,10 @@ class Scheduler:
         self.idle = not (busy or heads.inadmissible or any(entry.inadmissible for entry in entries))
         self._heads.settle(entries, left_out)
 
+    @property
     def refused(self) -> list[Refused]:
-        """The heads of this cycle, so far, that wait for a new reason; each is answered once."""
-        refused, self._cycle.refused = self._cycle.refused, []
-        return refused
+        """The heads of this cycle, so far, that wait for a new reason; whoever reads them empties it."""
+        return self._cycle.refused
 
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""

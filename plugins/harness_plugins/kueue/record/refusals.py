@@ -6,10 +6,12 @@ too, but nobody uses it yet: that is told apart.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
-from harness.models.shortage import shortage
+from harness.memo import Memo
+from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.record.topology_room import room_in_words
 from harness_plugins.kueue.rules.admission import NO_LONGER_FITS, Failed
 from harness_plugins.kueue.rules.assignment import NO_FIT, PREEMPT
@@ -60,6 +62,9 @@ class Refusals:
         self._search = search
         self._topologies = topologies
         self._fair = fair
+        flavors = Counter(each.resource for each in self._tree.flavor_resources)
+        self._holders_are_told = any(count > 1 for count in flavors.values())
+        self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
         """The figures of a failure, see `docs/explain.md` for the fields.
@@ -67,48 +72,74 @@ class Refusals:
         Where reasons come and go, those that come again are told with who stands in the way alone.
         """
         entry, message, ahead, waits_for, again = failed
-        detail: dict[str, Any] = {"again": True} if again else self._shortage(failed)
-        if message:
-            detail["message"] = message
-        if ahead:
-            detail["ahead"] = {
-                each.name: {self._tree.labels[cell]: amount for cell, amount in amounts if amount}
-                for each, amounts in ahead
-            }
-        if waits_for:
-            detail["waitsFor"] = {
-                each.name: "" if preemptor is None else preemptor.name
-                for each, preemptor in waits_for.items()
-            }
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
-        if again:
-            return {**detail, **alone}
         offers = self._offers(entry.workload)
-        if not message:
-            obstacle = self._obstacle(entry, offers)
-            if obstacle.text:
-                detail |= self._why_nobody(obstacle)
-        if lacking := self._room_for(entry, offers):
-            detail |= {"message": f"{message}; {lacking}" if message else lacking, "unplaced": True, **alone}
+        if not (again or message or ahead):
+            detail = self._plain(entry, offers)
+        else:
+            detail = {"again": True} if again else self._shortage(failed, self._cells(entry, offers))
+            if message:
+                detail["message"] = message
+            if ahead:
+                detail["ahead"] = {
+                    each.name: {self._tree.labels[cell]: amount for cell, amount in amounts if amount}
+                    for each, amounts in ahead
+                }
+            if waits_for:
+                detail["waitsFor"] = {
+                    each.name: "" if preemptor is None else preemptor.name
+                    for each, preemptor in waits_for.items()
+                }
+            if again:
+                return {**detail, **alone}
+            if not message:
+                detail |= self._why_nobody(self._obstacle(entry, offers))
+        if room := self._room_for(entry, offers):
+            return {**detail, "message": f"{message}; {room}" if message else room, "unplaced": True, **alone}
         return detail
 
-    def _shortage(self, failed: Failed) -> dict[str, Any]:
+    def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
+        """What is short, and why nobody is preempted, where nothing is kept for others.
+
+        Valid by content: all usage that is told, and who is in the way.
+        """
+        tree, queue = self._tree, entry.workload.cluster_queue
+        cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)
+        text, fields, borrowed, compared, taken = obstacle
+        if compared is not None:  # hardly ever the same again
+            return shortage(tree, queue.node, cells) | self._why_nobody(obstacle)
+        usage, width = tree.usage, tree.width
+        key = (
+            queue.node,
+            cells,
+            *[usage[node * width + cell] for node in (queue.node, *queue.path) for cell, _ in cells],
+            self._cache.version[queue.root] if self._holders_are_told else 0,
+            *(text, *fields.items(), borrowed, len(taken)),
+        )
+        detail = self._known.get(key)
+        if detail is None:
+            detail = self._known[key] = shortage(tree, queue.node, cells) | self._why_nobody(obstacle)
+        return detail
+
+    def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
+        """What is asked for: of each flavor that suits, where there is room in none."""
+        assignment = entry.assignment
+        return (
+            _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
+        )
+
+    def _shortage(self, failed: Failed, cells: Amounts) -> dict[str, Any]:
         """What is short, with what others keep for themselves, and what is used without that."""
-        workload, assignment = failed.entry.workload, failed.entry.assignment
-        tree, node = self._tree, workload.cluster_queue.node
-        cells = assignment.usage
-        if assignment.mode == NO_FIT:
-            cells = _of_all_flavors(self._offers(workload), workload.counts)
+        tree, node = self._tree, failed.entry.workload.cluster_queue.node
         gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
         for each in gone:
             remove(tree, each)
-        detail = shortage(tree, node, cells)
-        if failed.ahead:
-            for each, amounts in failed.ahead:
-                tree.refund(each.cluster_queue.node, amounts)
-            detail = {**shortage(tree, node, cells), "short": detail["short"]}
-            for each, amounts in failed.ahead:
-                tree.charge(each.cluster_queue.node, amounts)
+        short = lacking(tree, node, cells)
+        for each, amounts in failed.ahead:
+            tree.refund(each.cluster_queue.node, amounts)
+        detail = {**shortage(tree, node, cells), "short": short}
+        for each, amounts in failed.ahead:
+            tree.charge(each.cluster_queue.node, amounts)
         for each in gone:
             put_back(tree, each)
         return detail
@@ -136,7 +167,8 @@ class Refusals:
         return Obstacle(WHILE_BORROWING, fields, borrowed)
 
     def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        detail: dict[str, Any] = {"preemption": obstacle.text}
+        """An obstacle as fields of the record; nothing of none."""
+        detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
         if obstacle.fields:
             detail["fields"] = dict(obstacle.fields)
         if obstacle.borrowed:

@@ -121,7 +121,7 @@ class AdmissionCycle:
 
     Attributes:
         entries: the heads of the last cycle.
-        refused: the heads of the last cycle that wait for another reason than when they were tried last.
+        refused: the heads that wait for another reason than when they were tried last; its reader empties it.
     """
 
     def __init__(

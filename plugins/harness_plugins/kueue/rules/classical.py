@@ -126,10 +126,12 @@ class ClassicPreemption:
         fields: dict[str, str | int] = {}
         if has_candidate(holders, mask, ANY):
             fields["withinClusterQueue"] = preemption.within_cluster_queue
-        if not queue.path or not any(_reclaimable(cache, incoming, ANY, priority_usable=True)):
+        if not queue.path or not any(_sources(cache, incoming, ANY, priority_usable=True)):
             return Obstacle(FORBIDDEN if fields else NOBODY, fields)
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        if reclaim is None or not any(_reclaimable(cache, incoming, reclaim, priority_usable=True)):
+        if reclaim is None or not (
+            reclaim == ANY or any(_sources(cache, incoming, reclaim, priority_usable=True))
+        ):
             return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
         borrowed = cells_over_nominal(tree, incoming)
         if not borrowed:
@@ -166,7 +168,18 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
 def _reclaimable(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
 ) -> tuple[list[_Source], list[_Source]]:
-    """Queues of other tenants to reclaim from: those that the hierarchy puts below us, and the rest.
+    """Queues of other tenants to reclaim from: those that the hierarchy puts below us, and the rest."""
+    hierarchy: list[_Source] = []
+    priority: list[_Source] = []
+    for advantage, source in _sources(cache, incoming, allowed, priority_usable=priority_usable):
+        (hierarchy if advantage else priority).append(source)
+    return hierarchy, priority
+
+
+def _sources(
+    cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
+) -> Iterator[tuple[bool, _Source]]:
+    """Queues of other tenants to reclaim from, and whether the hierarchy puts them below us.
 
     On the way up the cohorts, we have the advantage from the level ABOVE the first node whose own quota
     covers what is left of the request; each level's free kept quota makes the request smaller. The rest is
@@ -178,30 +191,26 @@ def _reclaimable(
     for cell, amount in incoming.requests:
         advantage = advantage and not tree.borrows(queue.node, cell, amount)
         left.append((cell, max(0, amount - tree.local_available(queue.node, cell))))
-    hierarchy: list[_Source] = []
-    priority: list[_Source] = []
     below = queue.node
     for ancestor in queue.path:
         if advantage or priority_usable:
-            found = hierarchy if advantage else priority
-            _collect(cache, incoming, allowed, ancestor, below, (), found)
+            for source in _below(cache, incoming, allowed, ancestor, below, ()):
+                yield advantage, source
         if not any(tree.borrows(ancestor, cell, amount) for cell, amount in left):
             advantage = True
         left = [(cell, max(0, amount - tree.local_available(ancestor, cell))) for cell, amount in left]
         below = ancestor
-    return hierarchy, priority
 
 
-def _collect(
+def _below(
     cache: Cache,
     incoming: Incoming,
     allowed: Allowed,
     cohort: int,
     skipped: int,
     guards: tuple[int, ...],
-    found: list[_Source],
-) -> None:
-    """Add the queues below a cohort that use more than they have and hold a candidate."""
+) -> Iterator[_Source]:
+    """The queues below a cohort that use more than they have and hold a candidate."""
     tree = cache.tree
     width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
     for node in tree.children[cohort]:
@@ -215,9 +224,9 @@ def _collect(
             continue
         queue = cache.at[node]
         if queue is None:
-            _collect(cache, incoming, allowed, node, skipped, (node, *guards), found)
+            yield from _below(cache, incoming, allowed, node, skipped, (node, *guards))
         elif queue.usable and has_candidate(cache.holders[node], incoming.mask, allowed):
-            found.append(_Source(cache.holders[node], (node, *guards)))
+            yield _Source(cache.holders[node], (node, *guards))
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:

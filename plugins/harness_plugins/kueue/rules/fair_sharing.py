@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple, final
 
 from harness.models.cluster import TO_FINAL_SHARE
 from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch
 from harness_plugins.kueue.rules.preemption import (
     BY_SHARES,
     FORBIDDEN,
-    IN_CLUSTER_QUEUE,
-    IN_COHORT_FAIR_SHARING,
-    IN_COHORT_RECLAMATION,
     NOBODY,
     TOO_LITTLE,
     Compared,
@@ -27,63 +26,11 @@ from harness_plugins.kueue.rules.preemption import (
 )
 from harness_plugins.kueue.rules.preemption_policy import ANY, Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
-from harness_plugins.kueue.rules.target_ordering import ordering_of
-from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
-
-@final
-class Candidates:
-    """The candidates of each queue in their order; those of a queue are looked for when it is asked for them.
-
-    Args:
-        cache: who holds which quota.
-        incoming: who asks for room.
-        within: what the policy of its queue allows there; None for nothing.
-        reclaim: what it allows in other queues.
-    """
-
-    __slots__ = ("_heads", "_holders", "_mask", "_own", "_reclaim", "_rest", "_within")
-
-    def __init__(
-        self, cache: Cache, incoming: Incoming, within: Allowed | None, reclaim: Allowed | None
-    ) -> None:
-        self._holders = cache.holders
-        self._own = incoming.queue
-        self._mask = incoming.mask
-        self._within = within
-        self._reclaim = reclaim
-        self._heads: dict[ClusterQueueState, Workload | None] = {}
-        self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
-
-    def head(self, queue: ClusterQueueState) -> Workload | None:
-        """The next candidate of a queue, None when there is none left."""
-        if queue in self._heads:
-            return self._heads[queue]
-        allowed = self._within if queue is self._own else self._reclaim
-        if allowed is None:
-            return None
-        rest = self._rest[queue] = candidates_in_order(self._holders[queue.node], self._mask, allowed)
-        head = self._heads[queue] = next(rest, None)
-        return head
-
-    def pop(self, queue: ClusterQueueState) -> Workload:
-        """Take the next candidate of a queue, which `head` has told of."""
-        heads = self._heads
-        head = heads[queue]
-        assert head is not None
-        heads[queue] = next(self._rest[queue], None)
-        return head
-
-    def may_have(self, queue: ClusterQueueState) -> bool:
-        """Whether a queue may have a next candidate, as far as is known."""
-        return queue not in self._heads or self._heads[queue] is not None
-
-    def leave(self, queue: ClusterQueueState) -> None:
-        """A queue has no more candidates."""
-        self._heads[queue] = None
+_SHARE = itemgetter(0)
 
 
 class Outcome(NamedTuple):
@@ -166,45 +113,48 @@ class FairSharing:
         within = allowed_by(preemption.within_cluster_queue, workload)
         reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
         mine = within is not None and has_candidate(holders[own.node], mask, within)
-        borrowers = [
-            each
-            for each in (_borrowers(cache, own, incoming.need) if own.path else ())
-            if has_candidate(holders[each.node], mask, ANY)
-        ]
-        theirs = borrowers if reclaim == ANY else []
-        if reclaim is not None and not theirs:
-            theirs = [each for each in borrowers if has_candidate(holders[each.node], mask, reclaim)]
+        others = _borrowers(cache, own, incoming.need) if own.path else []
+        theirs = reclaim is not None and any(
+            has_candidate(holders[each.node], mask, reclaim) for each in others
+        )
         if not (mine or theirs):
             fields = {}
             if has_candidate(holders[own.node], mask, ANY):
                 fields["withinClusterQueue"] = preemption.within_cluster_queue
-            if borrowers:
+            if any(has_candidate(holders[each.node], mask, ANY) for each in others):
                 fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
             return Obstacle(FORBIDDEN if fields else NOBODY, fields)
         if reclaim is None or not theirs:
             return Obstacle(TOO_LITTLE)
+        ranked = self._ranked(own, others)
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
-        search = FairSearch(cache, incoming, self.shares, Candidates(cache, incoming, within, reclaim))
-        queues = [own, *theirs] if mine else theirs
-        if mine or takes_back or not self._all_have_less(own, theirs):
-            search.run(queues, self.strategies, takes_back=takes_back)
+        all_have_less = len(own.path) == 1 and ranked[0][0] < self.shares.of(own.node)[1]
+        taken: tuple[Workload, ...] = ()
+        if mine or takes_back or not all_have_less:  # else nobody would be taken
+            search = FairSearch(cache, incoming, self.shares, Candidates(cache, incoming, within, reclaim))
+            search.run([own, *others] if mine else others, self.strategies, takes_back=takes_back)
+            taken = tuple(target.workload for target in search.targets)
         cache.tree.refund(own.node, incoming.requests)
-        taken = tuple(target.workload for target in search.targets)
-        compared = None if takes_back else self._compared(incoming, theirs, reclaim, taken)
+        if taken:
+            ranked = self._ranked(own, others)
+        compared = None if takes_back else self._compared(incoming, ranked, reclaim, taken)
         for victim in taken:
             put_back(cache.tree, victim)
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
-    def _all_have_less(self, own: ClusterQueueState, queues: Sequence[ClusterQueueState]) -> bool:
-        """Whether no side has as large a share as the own one, so that a search would take nobody."""
+    def _ranked(
+        self, own: ClusterQueueState, queues: Sequence[ClusterQueueState]
+    ) -> list[tuple[Share, ClusterQueueState]]:
+        """Other queues with the shares of their sides, the largest first."""
         of = self.shares.of
-        return len(own.path) == 1 and all(of(own.node)[1] > of(own.sides(each)[1])[1] for each in queues)
+        shares = [(of(own.sides(each)[1])[1], each) for each in queues]
+        return sorted(shares, key=_SHARE, reverse=True)
 
     def _compared(
         self,
         incoming: Incoming,
-        queues: Sequence[ClusterQueueState],
+        ranked: Sequence[tuple[Share, ClusterQueueState]],
         reclaim: Allowed,
         taken: tuple[Workload, ...],
     ) -> Compared | None:
@@ -212,21 +162,21 @@ class FairSharing:
 
         Args:
             incoming: who looks for somebody to preempt.
-            queues: the queues that may have candidates.
+            ranked: the queues that may have candidates, by the shares of their sides.
             reclaim: what the policy of the incoming's queue allows in them.
             taken: the candidates that were taken; out of the tree.
         """
         cache, own, of = self._cache, incoming.queue, self.shares.of
         gone = set(taken)
-        left: tuple[Share, ClusterQueueState, Workload] | None = None
-        for queue in queues:
-            share = of(own.sides(queue)[1])[1]
-            if left is not None and share <= left[0]:
-                continue
-            rest = candidates_in_order(cache.holders[queue.node], incoming.mask, reclaim)
-            candidate = next((each for each in rest if each not in gone), None)
-            if candidate is not None:
-                left = share, queue, candidate
+        left = next(
+            (
+                (share, queue, candidate)
+                for share, queue in ranked
+                for candidate in candidates_in_order(cache.holders[queue.node], incoming.mask, reclaim)
+                if candidate not in gone
+            ),
+            None,
+        )
         if left is None:
             return None
         initial, queue, candidate = left
@@ -273,183 +223,3 @@ def _borrowers(cache: Cache, own: ClusterQueueState, need: tuple[int, ...]) -> l
                 found.append(queue)
                 break
     return found
-
-
-@final
-class FairSearch:
-    """One search: the incoming counts as admitted, and targets as gone.
-
-    Attributes:
-        targets: what was taken so far; out of the tree.
-    """
-
-    __slots__ = (
-        "_cache",
-        "_candidates",
-        "_flat",
-        "_incoming",
-        "_own",
-        "_retry",
-        "_shares",
-        "_tree",
-        "targets",
-    )
-
-    def __init__(self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates) -> None:
-        self._cache = cache
-        self._tree = cache.tree
-        self._incoming = incoming
-        self._own = incoming.queue
-        self._shares = shares
-        self._candidates = candidates
-        # The first workload of each queue that was refused: only that one is ever tried again.
-        self._retry: dict[ClusterQueueState, Workload] = {}
-        self._flat = len(self._own.path) == 1
-        self.targets: list[Target] = []
-
-    def run(self, queues: list[ClusterQueueState], strategies: tuple[str, ...], *, takes_back: bool) -> bool:
-        """Take targets until the incoming fits; answers whether it does.
-
-        Args:
-            queues: those that may have candidates.
-            strategies: one or two strategies.
-            takes_back: take from others without comparing shares.
-        """
-        if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, takes_back=takes_back):
-            return True
-        return len(strategies) > 1 and bool(self._retry) and self._by_second_strategy()
-
-    def _by_first_strategy(
-        self, queues: list[ClusterQueueState], *, to_final: bool, takes_back: bool
-    ) -> bool:
-        """Take what the first strategy allows.
-
-        `to_final`: compare with the share that the other side ends up with, not that it has now.
-        """
-        own, candidates = self._own, self._candidates
-        if self._flat and not takes_back and candidates.head(own) is None:
-            queues = self._worth_asking(queues)
-        ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
-        looked_at = -1  # how many had been taken when it was looked at last who is worth asking
-        while (queue := ordering.next()) is not None:
-            if queue is own:
-                done = self._take(candidates.pop(queue), IN_CLUSTER_QUEUE)
-            elif takes_back:
-                done = self._take(candidates.pop(queue), IN_COHORT_RECLAMATION)
-            elif (workload := self._next_allowed(queue, to_final=to_final)) is not None:
-                done = self._take(workload, IN_COHORT_FAIR_SHARING)
-            else:
-                self._leave(queue)
-                done = False
-                if looked_at < len(self.targets) and candidates.head(own) is None:
-                    looked_at = len(self.targets)
-                    queues = self._worth_asking([each for each in queues if candidates.may_have(each)])
-                    ordering = ordering_of(self._cache, self._shares, own, queues, candidates.head)
-            if done:
-                return True
-        return False
-
-    def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
-        """Those of which something may still be taken by shares, once the own queue gives up nothing more.
-
-        Neither strategy takes from a side with a smaller share than the own side has, and from one with the
-        same share only what makes no difference to it. The own sides keep their shares up to the first cohort
-        below which something may be taken. Where some side has more, equal ones are not looked at closely.
-        """
-        of, holders = self._shares.of, self._cache.holders
-        if self._flat:
-            root, share = self._own.root, of(self._own.node)[1]
-            return [queue for queue in queues if of(queue.below[root])[1] >= share]
-        for ancestor, mine in self._own.below.items():
-            share = of(mine)[1]
-            sides: dict[int, list[ClusterQueueState]] = {}
-            above = []
-            for queue in queues:
-                theirs = queue.below.get(ancestor)
-                if theirs is None:
-                    above.append(queue)
-                elif theirs in sides:
-                    sides[theirs].append(queue)
-                else:
-                    sides[theirs] = [queue]
-            shares = {theirs: of(theirs)[1] for theirs in sides}
-            if any(theirs > share for theirs in shares.values()):
-                return [each for theirs in sides if shares[theirs] >= share for each in sides[theirs]] + above
-            found = [
-                queue
-                for theirs in sides
-                if shares[theirs] == share
-                for queue in sides[theirs]
-                if any(self._passes(queue, usage, theirs, share) for usage in holders[queue.node].usages)
-            ]
-            if found or any(
-                ancestor in queue.below and of(queue.below[ancestor])[1] > share for queue in self._retry
-            ):
-                return found + above
-            queues = above
-        return []
-
-    def _by_second_strategy(self) -> bool:
-        """Go through what the first strategy refused, at most one target a queue."""
-        retry, shares = self._retry, self._shares
-        ordering = ordering_of(self._cache, shares, self._own, list(retry), retry.get)
-        while (queue := ordering.next()) is not None:
-            mine, theirs = self._own.sides(queue)
-            workload = retry.pop(queue)
-            if less_than_initial_share(shares.of(mine)[1], shares.of(theirs)[1]):
-                if self._take(workload, IN_COHORT_FAIR_SHARING):
-                    return True
-            elif self._flat:
-                return False  # all others have smaller shares still
-        return False
-
-    def _next_allowed(self, queue: ClusterQueueState, *, to_final: bool) -> Workload | None:
-        """The first candidate of a queue that passes the test of shares; those before it are refused."""
-        mine, theirs = self._own.sides(queue)
-        share, initial = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-        if to_final:
-            if less_than_or_equal_to_final_share(share, initial):  # nobody has more without a workload
-                return self._next_that_passes(queue, theirs, share)
-        elif less_than_initial_share(share, initial):
-            return self._candidates.pop(queue)
-        return None
-
-    def _leave(self, queue: ClusterQueueState) -> None:
-        """A queue gives up nothing more by the first strategy."""
-        refused = self._candidates.head(queue)
-        if refused is not None:
-            self._retry.setdefault(queue, refused)
-            self._candidates.leave(queue)
-
-    def _next_that_passes(self, queue: ClusterQueueState, theirs: int, share: Share) -> Workload | None:
-        """The next candidate without which a queue's side still has no smaller share than `share`."""
-        candidates = self._candidates
-        head = candidates.head(queue)
-        assert head is not None
-        if self._passes(queue, head.usage, theirs, share):
-            return candidates.pop(queue)
-        # What fails with one holder fails with every other one that holds as much.
-        usages = self._cache.holders[queue.node].usages
-        passing = {usage for usage in usages if self._passes(queue, usage, theirs, share)}
-        while passing and candidates.head(queue) is not None:
-            workload = candidates.pop(queue)
-            if workload.usage in passing:
-                return workload
-            self._retry.setdefault(queue, workload)
-        return None
-
-    def _passes(self, queue: ClusterQueueState, usage: Amounts, theirs: int, share: Share) -> bool:
-        """Whether a queue's side would still have no smaller share without a holder of as much."""
-        if theirs == queue.node:
-            final = share_without(self._tree, self._shares, theirs, usage)
-            return less_than_or_equal_to_final_share(share, final)
-        self._tree.refund(queue.node, usage)
-        final = self._shares.of(theirs)[1]
-        self._tree.charge(queue.node, usage)
-        return less_than_or_equal_to_final_share(share, final)
-
-    def _take(self, workload: Workload, reason: str) -> bool:
-        """Make a candidate a target; answers whether the incoming fits now."""
-        remove(self._tree, workload)
-        self.targets.append(Target(workload, reason))
-        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
