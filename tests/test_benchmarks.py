@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import backlog
+from benchmarks import backlog, idle_time
 
 
 @pytest.mark.parametrize("policy", backlog.POLICIES)
@@ -14,3 +14,11 @@ def test_what_a_job_costs_is_counted_until_enough_have_ended(
     monkeypatch.setattr(backlog, "_SKIPPED", 5)
     monkeypatch.setattr(backlog, "_FINISHED", 20)
     assert 0 < backlog.cost(policy, 50) < 1e6
+
+
+@pytest.mark.parametrize("policy", backlog.POLICIES)
+def test_a_century_of_waiting_is_replayed_to_its_end(policy: str) -> None:
+    """What it takes is what is measured."""
+    benchmark = idle_time.IdleTime()
+    benchmark.setup(policy, 100)
+    assert benchmark.track_cpu(policy, 100) > 0

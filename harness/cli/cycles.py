@@ -117,7 +117,8 @@ class _Telling:
         """Stand before a policy."""
         from harness.explanation.cycles import Observer
 
-        self._observer = Observer(policy, self._report, origin=self._origin)
+        # Whoever asks for all cycles gets those in which nothing happens, too.
+        self._observer = Observer(policy, self._report, origin=self._origin, leaps=bool(self._jobs))
         return self._observer
 
     def tell_unfinished(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from harness.policy import (
     QueueShare,
     Refuse,
     Reject,
+    Standing,
     Unnominate,
     Wake,
     Why,
@@ -108,14 +109,18 @@ class Observer:
         policy: the other one.
         report: is given each cycle when the policy has decided; what it raises ends the replay.
         origin: when the clock of the policy is 0, as times are to be told, in microseconds.
+        leaps: whether cycles are only counted in which nothing happens, if the policy can skip them.
     """
 
-    def __init__(self, policy: Policy, report: Callable[[Cycle], None], *, origin: int = 0) -> None:
+    def __init__(
+        self, policy: Policy, report: Callable[[Cycle], None], *, origin: int = 0, leaps: bool = False
+    ) -> None:
         self._policy = policy
         self._report = report
         self._origin = origin
         self._arrived: set[int] = set()
         self._wakes: set[int] = set()
+        self._idle_wakes: set[int] = set()
         self._cycles = 0
         self._said: list[Said] = []
         self._now = 0
@@ -123,6 +128,10 @@ class Observer:
         if ready is not None:  # the engine tells it only to policies that have the method
             self._tell_ready = ready
             self.ready = self._be_ready
+        stand, skip = getattr(policy, "standing", None), getattr(policy, "skip", None)
+        if leaps and stand is not None and skip is not None:
+            self._stand, self._have_skip = stand, skip
+            self.standing, self.skip = self._standing, self._skip
 
     @property
     def unfinished(self) -> Cycle | None:
@@ -154,17 +163,29 @@ class Observer:
     def cycle(self, now: int) -> Iterator[Decision]:
         """See `Policy`."""
         self._now = now
-        if now in self._wakes:
+        if now in self._wakes or now in self._idle_wakes:
             self._wakes.discard(now)
+            self._idle_wakes.discard(now)
             self._said.append(Said(True, "wakes", "it is the time at which it wanted to be woken", ()))
         for decision in self._policy.cycle(now):
             self._said.append(_decided(decision, self._origin))
             if isinstance(decision, Wake):
-                self._wakes.add(decision.at)
+                (self._idle_wakes if decision.idle else self._wakes).add(decision.at)
             yield decision
         self._cycles += 1
         said, self._said = self._said, []
         self._report(Cycle(self._cycles, self._origin + now, said, over=True))
+
+    def _standing(self, now: int) -> Standing | None:
+        """Where the policy stands; the cycles are one more thing that is counted."""
+        inner: Standing | None = self._stand(now)
+        return None if inner is None else Standing(inner.state, (*inner.counts, self._cycles))
+
+    def _skip(self, span: int, counts: Sequence[int]) -> None:
+        *inner, cycles = counts
+        self._have_skip(span, inner)
+        self._cycles += cycles
+        self._idle_wakes = {at + span for at in self._idle_wakes}
 
     def _hear(self, now: int, what: str, text: str, job: Job) -> None:
         self._now = now

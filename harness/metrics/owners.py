@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
 from harness.arrays import Ints, codes
@@ -71,7 +70,7 @@ def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
             .sort(kind)
         )
     texts = of_owners[kind].cast(pl.String)
-    number = pl.Series(np.arange(len(texts)), dtype=pl.Int64)
+    number = pl.int_range(len(texts), eager=True)
     assert isinstance(names.dtype, pl.Enum)
     place = names.dtype.categories.replace_strict(
         texts, number, default=len(texts), return_dtype=pl.Int64

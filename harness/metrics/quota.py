@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.arrays import Bools, Groups, Ints, firsts
+from harness.arrays import Bools, Groups, Ints, as_series, firsts
 from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_times
 from harness.metrics.flavor_levels import flavor_pieces, level_of
@@ -256,7 +256,7 @@ class _Over:
                 for place, level in used.items()
             }
         )
-        over = tree.over(held).select(pl.all() * pl.Series(piece.spans[instants])).sum()
+        over = tree.over(held).select(pl.all() * as_series(piece.spans[instants])).sum()
         for place, amount in zip(over.columns, over.row(0), strict=True):
             name = tree.nodes[int(place)].queue
             if name in self.sums:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import polars as pl
 
-from harness.arrays import NEVER, Bools, Groups, Ints, codes, distinct, numbers
+from harness.arrays import NEVER, Bools, Groups, Ints, as_series, codes, distinct, numbers
 from harness.metrics.accrued import NOTHING, Figure, statistics
 from harness.metrics.arrivals import counted, rejected, rejected_at_arrival, request_columns
 from harness.metrics.exact import exact_sum
@@ -216,7 +216,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     read = sorted((roots - {"job", "progress", "kept"}) | {"submit_time", "duration"})
     found = {
         "progress": progress(run, window) if "progress" in roots else None,
-        "kept": pl.Series(kept_progress(run, window)) if "kept" in roots else None,
+        "kept": as_series(kept_progress(run, window)) if "kept" in roots else None,
     }
     parts, offset = [], 0
     for batch in run.batches("jobs", read):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -76,9 +77,9 @@ def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[
     Where it has one, what they use of it is in the timeline.
     """
     found: dict[str, dict[str, int]] = {}
+    flavors = Counter(each.resource for each in tree.flavor_resources)
     for cell in cells:
-        resource = tree.flavor_resources[cell].resource
-        if sum(each.resource == resource for each in tree.flavor_resources) < 2:
+        if flavors[tree.flavor_resources[cell].resource] < 2:
             continue
         used = [
             (-tree.usage[node * tree.width + cell], name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from kube_worlds import node
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine import recurrence
+from harness.explanation.cycles import Cycle, Observer
 from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Decision, Policy, View
@@ -72,13 +73,17 @@ def crowd(seconds: int) -> Script:
     return jobs.job("late", at=seconds, cpu=1, seconds=60, queue=QUEUE)
 
 
-def played(kind: str, seconds: int, *, leaps: bool = True) -> tuple[Decisions, int]:
-    """What happened, and how many cycles of the policy were played."""
+def played(
+    kind: str, seconds: int, *, leaps: bool = True, report: Callable[[Cycle], None] | None = None
+) -> tuple[Decisions, int]:
+    """What happened, and how many cycles of the policy were played; `report` watches them."""
     name, documents, options = KINDS[kind]
     spec, calls = load().policy(name), 0
 
     def made(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
         policy = spec.factory(cluster, view, options)
+        if report is not None:
+            policy = Observer(policy, report, leaps=leaps)
         cycle = policy.cycle
 
         class Counted:
@@ -116,3 +121,23 @@ def test_what_is_leapt_over_leaves_all_as_if_it_had_been_played(kind: str) -> No
     (leapt, few), (singly, many) = played(kind, seconds), played(kind, seconds, leaps=False)
     assert leapt == singly
     assert few <= many
+
+
+@pytest.mark.parametrize("kind", ["default-preemption", "ack", "kueue-classic, nodes"])
+def test_a_watched_replay_leaps_as_well_and_tells_the_same_of_jobs(kind: str) -> None:
+    """Cycles that concern a job have their numbers and times; those of which nothing comes are counted."""
+    seconds = recurrence.LONG // SECOND * 6
+    told: dict[bool, list[str]] = {True: [], False: []}
+    played_cycles = {}
+    for leaps, texts in told.items():
+
+        def report(cycle: Cycle, texts: list[str] = texts) -> None:
+            if any(said.jobs for said in cycle.said):
+                texts.append(cycle.text())
+
+        _, played_cycles[leaps] = played(kind, seconds, leaps=leaps, report=report)
+    assert told[True] == told[False]
+    assert any(text.startswith("cycle ") and "late" in text for text in told[True])
+    assert played_cycles[True] < played_cycles[False]
+    _, of_years = played(kind, 99 * YEAR, report=lambda cycle: None)
+    assert of_years < 3_000

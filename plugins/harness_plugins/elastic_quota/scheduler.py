@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Job, Nominate, Wake
+from harness import Bind, Cluster, Decision, Nominate, Wake
 from harness.models.cluster import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import Peers, PodInfo, Refusal
+from harness.models.kube.pod import PodInfo, Refusal
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
@@ -23,6 +23,7 @@ from harness.models.kube.scheduler import Scheduler
 from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import Standing
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
+from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -80,7 +81,7 @@ class QuotaScheduler:
             preempts=not configuration.disable_preemption,
         )
         self._places = Places(kube.scheduling, usage)
-        self._peers: dict[object, Peers] = {}
+        self._equals = Equals(usage)
         self._version = 0  # grows with every change that may help a pod that has failed
 
     @property
@@ -110,7 +111,7 @@ class QuotaScheduler:
         self._ask(pod)
         gang = pod.gang = self._gangs.of(pod)
         if gang is None:
-            pod.peers = self._peers_of(pod)
+            pod.peers = self._equals.of_pod(pod)
             self._kube.add(pod)
             return
         self._kube.budgets.exists(pod.template, 1)
@@ -118,7 +119,7 @@ class QuotaScheduler:
         leads = gang.join(pod, self._gangs.own_priority(pod))
         raised = self._reprioritize(gang)
         assert gang.leader is not None, "a pod that joins a gang waits"
-        gang.leader.peers = self._peers_of_gang(gang)
+        gang.leader.peers = self._equals.of_gang(gang)
         if leads:
             self._kube.queue.add(pod)
         elif (gang.waits and (too_few or not gang.missing)) or raised:
@@ -149,11 +150,11 @@ class QuotaScheduler:
             leader = gang.leave(pod, ended=ended, returns=pod.terminating)
             lowered = self._reprioritize(gang)
             if leader is not None:
-                leader.peers = self._peers_of_gang(gang)
+                leader.peers = self._equals.of_gang(gang)
                 self._kube.queue.add(leader)
             elif lowered and gang.leader is not None:
                 self._kube.queue.activate(gang.leader)
-                gang.leader.peers = self._peers_of_gang(gang)
+                gang.leader.peers = self._equals.of_gang(gang)
             if not gang.alive:
                 self.said.pop(gang, None)
                 if not pod.terminating:  # else its successor comes back, and those that have ended count
@@ -181,32 +182,6 @@ class QuotaScheduler:
         self.usage.ask(pod)
         if self._revocation is not None:
             self._version += 1  # what quotas may use depends on what is asked for
-
-    def _peers_of(self, pod: PodInfo) -> Peers:
-        """Pods that differ in nothing that counts, so that where one fails all do."""
-        quota, apart = self.usage.quota_of(pod), self._apart(_job(pod))
-        return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
-
-    def _peers_of_gang(self, gang: Gang) -> Peers:
-        """The same for gangs of which no pod is bound; others, and pod groups, change as pods join."""
-        pods = gang.in_order()
-        if not gang.is_whole:
-            return Peers(loose=True)
-        of_pods = tuple((pod.template, self.usage.quota_of(pod)) for pod in pods)
-        apart = tuple(self._apart(job) for job in dict.fromkeys(_job(pod) for pod in pods))
-        key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts, apart)
-        return self._peers.setdefault(key, Peers(loose=gang.least is not None))
-
-    def _apart(self, job: Job) -> int | None:
-        """Which job it is, where its pods may be victims of its equals and not of itself; else None.
-
-        They are those of several quotas: pods of one job and quota are equally important.
-        """
-        if len(job.pod_sets) == 1:
-            return None
-        leaf_of = self.usage.leaf_of
-        quotas = {leaf_of(job.namespace, each.labels, job.queue) for each in job.pod_sets}
-        return job.index if len(quotas) > 1 else None
 
     # --- what it decides ----------------------------------------------------------------------------------
 
@@ -320,7 +295,7 @@ class QuotaScheduler:
             yield from self._bind(pod, node, detail)
             detail = {}
         if rest is not None:
-            rest.peers = self._peers_of_gang(gang)
+            rest.peers = self._equals.of_gang(gang)
             self._kube.queue.add(rest)
 
     def _bind(
@@ -420,10 +395,10 @@ class QuotaScheduler:
             for victim in step.victims:
                 if not victim.terminating:
                     self.usage.terminate(victim)
-                    yield self._kube.evict(victim, _job(step.pod), step.reason, step.detail)
+                    yield self._kube.evict(victim, job_of(step.pod), step.reason, step.detail)
         for pod, node in planned.nodes.items():
             if before[pod] != node.name:
-                yield Nominate(_job(pod), pod.pod, node.name, details.get(pod, {}))
+                yield Nominate(job_of(pod), pod.pod, node.name, details.get(pod, {}))
                 if before[pod]:
                     self._kube.queue.nomination_withdrawn(pod)
 
@@ -431,8 +406,3 @@ class QuotaScheduler:
         self._version += 1
         pod.keeps = pod.priority
         yield from self._kube.withdraw(pod)
-
-
-def _job(pod: PodInfo) -> Job:
-    assert pod.job is not None, "a pod of a replay belongs to a job"
-    return pod.job

@@ -51,7 +51,8 @@ class DominantResourceShares:
         self._tree = tree
         self._weights = weights
         lendable: dict[int, dict[str, float]] = {}
-        self._columns: list[list[tuple[float, list[int]]]] = []
+        # Of each resource what could be lent, its first cell, and those of its further flavors.
+        self._columns: list[list[tuple[float, int, list[int]]]] = []
         for node, parent in enumerate(tree.parent):
             by_resource: dict[str, list[int]] = {}
             if parent != NO_PARENT:
@@ -60,36 +61,53 @@ class DominantResourceShares:
                 for cell in tree.declared[node]:
                     resource = tree.flavor_resources[cell].resource
                     by_resource.setdefault(resource, []).append(node * tree.width + cell)
-            self._columns.append([(lendable[parent][name], cells) for name, cells in by_resource.items()])
+            self._columns.append(
+                [(lendable[parent][name], cells[0], cells[1:]) for name, cells in by_resource.items()]
+            )
 
     def of(self, node: int) -> tuple[bool, Share]:
         """Whether a node takes more than it has of anything, and its weighted share."""
-        borrowing, ratio = self._ratio(node)
-        if ratio == 0.0:
-            return borrowing, NOTHING
+        return self.weighted(node, self.parts(node))
+
+    def ratio(self, node: int) -> float:
+        """A node's share before its weight counts."""
+        return max(0.0, max(self.parts(node), default=0.0))
+
+    def resources(self, node: int) -> list[list[int]]:
+        """The flavor-resources that a node names, by resource."""
+        first = node * self._tree.width
+        return [[at - first for at in (cell, *others)] for _, cell, others in self._columns[node]]
+
+    def parts(self, node: int) -> list[float]:
+        """What a node takes of each resource beyond what it has, see `part`."""
+        return [self.part(node, place) for place in range(len(self._columns[node]))]
+
+    def part(self, node: int, place: int) -> float:
+        """What a node takes of a resource beyond what it has, in thousandths of what could be lent to it.
+
+        Negative where it takes no more than it has.
+        """
+        usage, subtree = self._tree.usage, self._tree.subtree
+        lendable, cell, others = self._columns[node][place]
+        over = usage[cell] - subtree[cell]
+        if over < 0:
+            over = 0
+        for at in others:
+            if usage[at] > subtree[at]:
+                over += usage[at] - subtree[at]
+        if not over:
+            return -1.0
+        return over * 1000.0 / lendable if lendable > 0.0 else 0.0
+
+    def weighted(self, node: int, parts: Sequence[float]) -> tuple[bool, Share]:
+        """What `of` answers, given what the node takes of each resource."""
+        ratio = max(parts, default=-1.0)
+        if ratio <= 0.0:
+            return ratio == 0.0, NOTHING
         weight = self._weights[node]
         if weight == 0.0:
             return True, (True, ratio)
         return True, (False, ratio / weight)
-
-    def ratio(self, node: int) -> float:
-        """A node's share before its weight counts."""
-        return self._ratio(node)[1]
-
-    def _ratio(self, node: int) -> tuple[bool, float]:
-        usage, subtree = self._tree.usage, self._tree.subtree
-        borrowing = False
-        ratio = 0.0
-        for lendable, cells in self._columns[node]:
-            over = 0
-            for at in cells:
-                if usage[at] > subtree[at]:
-                    over += usage[at] - subtree[at]
-            if over:
-                borrowing = True
-                if lendable > 0.0 and over * 1000.0 / lendable > ratio:
-                    ratio = over * 1000.0 / lendable
-        return borrowing, ratio
 
 
 def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
@@ -97,12 +115,12 @@ def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) 
 
     Nothing but the node is touched: a share follows from the node's own usage.
     """
-    usage, first = tree.usage, node * tree.width
+    usage, first, end = tree.usage, node * tree.width, (node + 1) * tree.width
+    before = usage[first:end]
     for cell, amount in amounts:
         usage[first + cell] -= amount
     share = shares.of(node)[1]
-    for cell, amount in amounts:
-        usage[first + cell] += amount
+    usage[first:end] = before
     return share
 
 

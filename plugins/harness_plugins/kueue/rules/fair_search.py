@@ -14,12 +14,13 @@ from harness_plugins.kueue.rules.preemption import (
     IN_COHORT_RECLAMATION,
     Incoming,
     Target,
+    put_back,
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
 from harness_plugins.kueue.rules.target_ordering import ordering_of
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -83,6 +84,7 @@ class FairSearch:
 
     Attributes:
         targets: what was taken so far; out of the tree.
+        cells: the flavor-resources that targets are out of the tree with; None for all of them.
     """
 
     __slots__ = (
@@ -94,6 +96,7 @@ class FairSearch:
         "_retry",
         "_shares",
         "_tree",
+        "cells",
         "targets",
     )
 
@@ -108,6 +111,7 @@ class FairSearch:
         self._retry: dict[ClusterQueueState, Workload] = {}
         self._flat = len(self._own.path) == 1
         self.targets: list[Target] = []
+        self.cells: list[int] | None = None
 
     def run(self, queues: list[ClusterQueueState], strategies: tuple[str, ...], *, takes_back: bool) -> bool:
         """Take targets until the incoming fits; answers whether it does.
@@ -120,6 +124,11 @@ class FairSearch:
         if self._by_first_strategy(queues, to_final=strategies[0] == TO_FINAL_SHARE, takes_back=takes_back):
             return True
         return len(strategies) > 1 and bool(self._retry) and self._by_second_strategy()
+
+    def put_back(self) -> None:
+        """Put all targets back into the tree."""
+        for target in self.targets:
+            put_back(self._tree, target.workload, self.cells)
 
     def _by_first_strategy(
         self, queues: list[ClusterQueueState], *, to_final: bool, takes_back: bool
@@ -251,7 +260,19 @@ class FairSearch:
         return less_than_or_equal_to_final_share(share, final)
 
     def _take(self, workload: Workload, reason: str) -> bool:
-        """Make a candidate a target; answers whether the incoming fits now."""
-        remove(self._tree, workload)
-        self.targets.append(Target(workload, reason))
-        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
+        """Make a candidate a target; answers whether the incoming fits now.
+
+        What the incoming does not ask for only counts in shares, which nobody compares once it fits. Of
+        many resources each is asked for alone, and one target is nearly always enough.
+        """
+        tree, targets, cells = self._tree, self.targets, self._incoming.cells
+        remove(tree, workload, cells)
+        done = tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
+        if done:
+            self.cells = cells
+            for each in targets:
+                tree.charge(each.workload.cluster_queue.node, amounts_besides(each.workload.usage, cells))
+        else:
+            tree.refund(workload.cluster_queue.node, amounts_besides(workload.usage, cells))
+        targets.append(Target(workload, reason))
+        return done

@@ -101,9 +101,8 @@ class FairSharing:
         targets = search.targets
         alone = done and len(targets) == 1
         if done:
-            fill_back(tree, incoming, targets, borrowing=True)
-        for target in targets:
-            put_back(tree, target.workload)
+            fill_back(tree, incoming, targets, borrowing=True, cells=search.cells)
+        search.put_back()
         return Outcome(targets if done else [], queues, share, takes_back, [] if done else targets, alone)
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
@@ -130,6 +129,7 @@ class FairSharing:
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
         all_have_less = len(own.path) == 1 and ranked[0][0] < self.shares.of(own.node)[1]
+        search: FairSearch | None = None
         taken: tuple[Workload, ...] = ()
         if mine or takes_back or not all_have_less:  # else nobody would be taken
             search = FairSearch(cache, incoming, self.shares, Candidates(cache, incoming, within, reclaim))
@@ -139,8 +139,8 @@ class FairSharing:
         if taken:
             ranked = self._ranked(own, others)
         compared = None if takes_back else self._compared(incoming, ranked, reclaim, taken)
-        for victim in taken:
-            put_back(cache.tree, victim)
+        if search is not None:
+            search.put_back()
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _ranked(

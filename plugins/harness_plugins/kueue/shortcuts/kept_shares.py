@@ -1,12 +1,22 @@
-"""Shares that were worked out before: the usage of a node returns to the same values again and again."""
+"""Shares that were worked out before: the usage of a node returns to the same values again and again.
+
+Of a node with many resources only those are looked at again that it uses more or less of than it did when it
+was looked at last.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import compress
+from operator import ne
 from typing import final
 
 from harness.memo import Memo
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
+
+_FEW = 8
+"""So many resources are worked out as fast as compared."""
 
 
 @final
@@ -20,13 +30,18 @@ class KeptShares:
         shares: works them out.
     """
 
-    __slots__ = ("_known", "_shares", "_usage", "_width")
+    __slots__ = ("_known", "_many", "_shares", "_usage", "_width")
 
-    def __init__(self, tree: QuotaTree, shares: Shares) -> None:
+    def __init__(self, tree: QuotaTree, shares: DominantResourceShares) -> None:
         self._width = tree.width
         self._usage = tree.usage
         self._shares = shares
         self._known: list[Memo[object, tuple[bool, Share]]] = [Memo() for _ in tree.parent]
+        self._many: dict[int, _Parts] = {
+            node: _Parts(shares, node, tree.width)
+            for node in range(len(tree.parent))
+            if len(shares.resources(node)) > _FEW
+        }
 
     def of(self, node: int) -> tuple[bool, Share]:
         """Whether a node takes more than it has of anything, and its weighted share."""
@@ -35,9 +50,47 @@ class KeptShares:
         known = self._known[node]
         found = known.get(usage)
         if found is None:
-            found = known[usage] = self._shares.of(node)
+            many = self._many.get(node)
+            if many is None or isinstance(usage, int):
+                found = known[usage] = self._shares.of(node)
+            else:
+                found = known[usage] = self._shares.weighted(node, many.given(usage))
         return found
 
     def ratio(self, node: int) -> float:
         """A node's share before its weight counts."""
         return self._shares.ratio(node)
+
+
+@final
+class _Parts:
+    """What a node with many resources takes of each of them beyond what it has.
+
+    Args:
+        shares: works it out.
+        node: the node.
+        width: how many flavor-resources the tree has.
+    """
+
+    __slots__ = ("_node", "_parts", "_places", "_shares", "_usage")
+
+    def __init__(self, shares: DominantResourceShares, node: int, width: int) -> None:
+        self._shares = shares
+        self._node = node
+        self._places = [-1] * width
+        for place, cells in enumerate(shares.resources(node)):
+            for cell in cells:
+                self._places[cell] = place
+        self._usage: tuple[int, ...] | None = None
+        self._parts: list[float] = []
+
+    def given(self, usage: tuple[int, ...]) -> Sequence[float]:
+        """The parts, given what the node uses now of each flavor-resource."""
+        if self._usage is None:
+            self._parts = self._shares.parts(self._node)
+        else:
+            for place in compress(self._places, map(ne, usage, self._usage)):
+                if place >= 0:
+                    self._parts[place] = self._shares.part(self._node, place)
+        self._usage = usage
+        return self._parts

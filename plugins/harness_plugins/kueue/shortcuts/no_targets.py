@@ -22,7 +22,7 @@ from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -277,11 +277,13 @@ class FairReasons:
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
         """Whether something would be lacking even if so much became free."""
         node, available = incoming.queue.node, self._cache.tree.available
-        for needed, amount in incoming.requests:
-            freed = sum(amount for usage in freeable for cell, amount in usage if cell == needed)
-            if available(node, needed) + freed < amount:
-                return True
-        return False
+        freed: dict[int, int] = {}
+        for usage in freeable:
+            for cell, amount in amounts_of(usage, incoming.cells):
+                freed[cell] = freed.get(cell, 0) + amount
+        return any(
+            available(node, needed) + freed.get(needed, 0) < amount for needed, amount in incoming.requests
+        )
 
     def _freeable(
         self, failed: FailedSearch, share: Share, queue: ClusterQueueState | None

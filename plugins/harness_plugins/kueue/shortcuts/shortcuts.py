@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.assignment import Assemble
 from harness_plugins.kueue.rules.classical import ClassicPreemption
-from harness_plugins.kueue.rules.dominant_resource_share import Shares
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
 from harness_plugins.kueue.rules.entry import Order
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -84,7 +84,7 @@ class Shortcuts:
         """Everything is worked out whenever it is asked for."""
         return cls(on=False)
 
-    def shares(self, tree: QuotaTree, shares: Shares) -> Shares:
+    def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
         """The shares of all nodes."""
         return KeptShares(tree, shares) if self._on else shares
 

@@ -19,3 +19,11 @@ def amounts_of(amounts: Amounts, cells: Sequence[int]) -> Amounts:
         if at < len(amounts) and amounts[at][0] == cell:
             found.append(amounts[at])
     return tuple(found)
+
+
+def amounts_besides(amounts: Amounts, cells: Sequence[int]) -> Amounts:
+    """What there is of all other flavor-resources: the amounts that `amounts_of` leaves out."""
+    if len(cells) >= len(amounts):
+        return ()
+    asked = set(cells)
+    return tuple([each for each in amounts if each[0] not in asked])

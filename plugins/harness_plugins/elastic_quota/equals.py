@@ -1,0 +1,55 @@
+"""Which pods, and which gangs, differ in nothing that counts, so that where one fails all do."""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness import Job
+from harness.models.kube.gangs import Gang
+from harness.models.kube.pod import Peers, PodInfo
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+
+
+@final
+class Equals:
+    """Knows the peers of each pod and gang.
+
+    Args:
+        usage: tells which quota a pod belongs to.
+    """
+
+    def __init__(self, usage: QuotaUsage) -> None:
+        self._usage = usage
+        self._peers: dict[object, Peers] = {}
+
+    def of_pod(self, pod: PodInfo) -> Peers:
+        """Pods of one template, quota and priority."""
+        quota, apart = self._usage.quota_of(pod), self._apart(job_of(pod))
+        return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
+
+    def of_gang(self, gang: Gang) -> Peers:
+        """The same for gangs of which no pod is bound; others, and pod groups, change as pods join."""
+        pods = gang.in_order()
+        if not gang.is_whole:
+            return Peers(loose=True)
+        of_pods = tuple((pod.template, self._usage.quota_of(pod)) for pod in pods)
+        apart = tuple(self._apart(job) for job in dict.fromkeys(job_of(pod) for pod in pods))
+        key = (of_pods, gang.least, gang.missing, gang.priority, pods[0].preempts, apart)
+        return self._peers.setdefault(key, Peers(loose=gang.least is not None))
+
+    def _apart(self, job: Job) -> int | None:
+        """Which job it is, where its pods may be victims of its equals and not of itself; else None.
+
+        They are those of several quotas: pods of one job and quota are equally important.
+        """
+        if len(job.pod_sets) == 1:
+            return None
+        leaf_of = self._usage.leaf_of
+        quotas = {leaf_of(job.namespace, each.labels, job.queue) for each in job.pod_sets}
+        return job.index if len(quotas) > 1 else None
+
+
+def job_of(pod: PodInfo) -> Job:
+    """The job of a pod of a replay."""
+    assert pod.job is not None, "a pod of a replay belongs to a job"
+    return pod.job
