@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.comparison import Comparison
-from harness.comparison.table import head_lines, head_markdown
+from harness.comparison.head_text import head_lines, head_markdown
 from harness.explanation.clock import Clock
 from harness.explanation.explain import units_of
 from harness.explanation.histories import Histories

@@ -2,15 +2,18 @@
 
     python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10]
     python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
+    python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 2000] [--pool 80] [--load 0.9]
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
 
 `twins` and `replay` are of single-server queues, first come first served, by Lindley's recursion: two runs of
 the same jobs, in the second of which each takes 2 % less time. `twins` asks how often an interval over ten
 twins of one trace covers the mean difference over 2,000 others, and how skewed these differences are;
 `replay` how often the interval of one replay covers the difference of the stationary queues, and how often it
-is refused. `aa` is of twins that replays left in folders `<results>/<trace>/.twins/<run>`: two sets of ten
-are drawn from the twins of one policy, and compared as if they were of two. Everything is seeded; tables are
-printed as Markdown.
+is refused. `headlines` replays a small trace of three queues that preempt, at several loads, under two
+policies: intervals over ten twins that are drawn from a pool of them, against the mean of the pool, for each
+headline metric. `aa` is of twins that replays left in folders `<results>/<trace>/.twins/<run>`: two sets of
+ten are drawn from the twins of one policy, and compared as if they were of two. Everything is seeded; tables
+are printed as Markdown.
 """
 
 from __future__ import annotations
@@ -24,12 +27,17 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import polars as pl
+import yaml
 from numpy.typing import NDArray
 
+import harness
 from harness.comparison.family import Family
 from harness.comparison.headlines import HEADLINES
+from harness.comparison.missing import Lack
+from harness.comparison.paired import Paired
+from harness.comparison.shaken import Shaken
 from harness.runs.run import Run
-from harness.statistics.bootstrap import Paired
+from harness.statistics import bootstrap
 from harness.statistics.significance import LEVEL, of_pairs
 
 Numbers = NDArray[np.float64]
@@ -51,6 +59,11 @@ _LONG = 20_000_000
 
 _BATCH = 10.0  # jobs that arrive together in the bursty queue, on average
 _LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # of the jobs of M/G/1: with a mean of 1
+
+_POLICIES = ("kueue-classic", "fairsharing")
+_QUEUES = ("a", "b", "c")
+_NOMINAL = 8  # cores of each of them
+_NO_LACKS = (Lack(0, TWINS),) * 2  # a twin of these always has a value
 
 
 class Queue(NamedTuple):
@@ -180,7 +193,7 @@ def replay_rows(
             for _ in range(repetitions):
                 services, between = queue.jobs(draw, jobs)
                 both = [pl.Series(waits(factor * load * services, between)) for factor in (1.0, FASTER)]
-                paired = Paired(*both)
+                paired = bootstrap.Paired(*both)
                 if paired.congested("mean"):
                     continue
                 if not printed:
@@ -202,6 +215,120 @@ def _long_run(queue: Queue, load: float, jobs: int) -> float:
         services, between = queue.jobs(np.random.default_rng(7), jobs)
         both = [_p95(waits(factor * load * services, between)) for factor in (1.0, FASTER)]
     return log(both[1] / both[0])
+
+
+# --- all headlines ----------------------------------------------------------------------------------------
+
+
+class Coverage(NamedTuple):
+    """How the intervals of a headline metric do.
+
+    Attributes:
+        metric: which.
+        covered: how often they cover the mean difference of the pool.
+        called: how often sets of two times ten twins of one policy are called different, uncorrected.
+        alike: the share of twins in which both policies have the same value.
+    """
+
+    metric: str
+    covered: float
+    called: float
+    alike: float
+
+
+def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]:
+    """A trace of jobs of three queues, and the manifests of the quotas that they share.
+
+    Args:
+        load: what the jobs ask for, as a share of what the cluster has while they arrive.
+        jobs: how many; one arrives every minute on average.
+        seed: of the trace.
+    """
+    draw = np.random.default_rng([seed, jobs])
+    cores = np.array([1, 2, 4])[draw.integers(0, 3, jobs)]
+    size = cores * (lasts := draw.exponential(size=jobs))
+    arrives = BETWEEN * np.cumsum(draw.exponential(size=jobs))
+    seconds = lasts * load * len(_QUEUES) * _NOMINAL * arrives[-1] / size.sum()
+    trace = pl.DataFrame(
+        {
+            "job_id": [f"j{number}" for number in range(jobs)],
+            "submit_time": (arrives * 1e6).astype(np.int64),
+            "duration": np.maximum(seconds * 1e6, 1e6).astype(np.int64),
+            "queue": draw.choice(_QUEUES, jobs, p=(0.5, 0.3, 0.2)),
+            "priority": (draw.random(jobs) < 0.1).astype(np.int32),
+            "request.cpu": 1000 * cores,
+        }
+    ).with_columns(pl.col("submit_time", "duration").cast(pl.Duration("us")))
+    kueue = {"apiVersion": "kueue.x-k8s.io/v1beta2"}
+    quota = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": str(_NOMINAL)}]}
+    spec = {
+        "cohortName": "all",
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}],
+        "preemption": {"reclaimWithinCohort": "LowerPriority", "withinClusterQueue": "LowerPriority"},
+    }
+    queues = [{**kueue, "kind": "ClusterQueue", "metadata": {"name": each}, "spec": spec} for each in _QUEUES]
+    flavor = {**kueue, "kind": "ResourceFlavor", "metadata": {"name": "f"}}
+    return trace, yaml.safe_dump_all([flavor, *queues])
+
+
+def pool_of(folder: Path, load: float, jobs: int, count: int) -> list[dict[str, list[float | None]]]:
+    """What each policy comes to in each twin: headline metric -> its values, in the order of twins.
+
+    Args:
+        folder: for runs and twins; those that are there already are not replayed again.
+        load: of the trace.
+        jobs: of the trace.
+        count: of twins.
+    """
+    place = folder / f"load-{load}"
+    place.mkdir(parents=True, exist_ok=True)
+    trace, manifests = contended(load, jobs)
+    trace.write_parquet(place / "trace.parquet")
+    (place / "cluster.yaml").write_text(manifests)
+    runs = [
+        harness.replay(
+            place / "trace.parquet", plugin=plugin, cluster=place / "cluster.yaml", output=place / "results"
+        )
+        for plugin in _POLICIES
+    ]
+    compared = harness.compare(runs, shake=count)
+    assert compared.shake is not None
+    shaken = Shaken(compared.runs, compared.shake, compared.twins, shared=True)
+    tables = [shaken.outcome(number) for number in range(len(runs))]
+    keys = {metric: next(key for key in tables[0] if key[:2] == (metric, "all")) for metric in HEADLINES}
+    return [{metric: table[key] for metric, key in keys.items()} for table in tables]
+
+
+def headline_rows(
+    pool: Sequence[dict[str, list[float | None]]], repetitions: int, seed: int = 1
+) -> Iterator[Coverage]:
+    """For each headline how often intervals of ten twins that are drawn from a pool cover its mean.
+
+    Twins are drawn with replacement, so that the mean of the pool is exactly what their mean is about. An
+    interval of a factor is held against the factor between the geometric means of those twins of the pool
+    that have one.
+    """
+    for metric in HEADLINES:
+        draw = np.random.default_rng([seed, HEADLINES.index(metric)])
+        found = [[value for value in of_policy[metric] if value is not None] for of_policy in pool]
+        base, other = map(np.array, found)
+        assert len(base) == len(other)
+        above = (base > 0) & (other > 0)
+        factor = float(np.log(other[above] / base[above]).mean()) if above.any() else 0.0
+        truths = {True: exp(factor), False: float((other - base).mean())}
+        covered = called = 0
+        for _ in range(repetitions):
+            one, two = (draw.integers(0, len(base), TWINS) for _ in range(2))
+            interval = Paired([base[one].tolist(), other[one].tolist()], _NO_LACKS).evidence(1).interval
+            assert interval is not None
+            truth = truths[interval.ratio]
+            near = 1e-9 * max(abs(truth), float(abs(base).max()))
+            covered += interval.low - near <= truth <= interval.high + near
+            same = Paired([base[one].tolist(), base[two].tolist()], _NO_LACKS).evidence(1).interval
+            assert same is not None
+            called += same.p <= LEVEL
+        yield Coverage(metric, covered / repetitions, called / repetitions, float((base == other).mean()))
 
 
 # --- real replays -----------------------------------------------------------------------------------------
@@ -278,6 +405,22 @@ def replay(repetitions: int, jobs: int) -> None:
     for name, load, statistic, printed, covered in replay_rows(repetitions, jobs):
         share = "-" if covered is None else f"{100 * covered:.1f} %"
         click.echo(f"| {name} | {load} | {statistic} | {100 * printed:.1f} % | {share} |")
+
+
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--repetitions", default=2_000, show_default=True)
+@click.option("--jobs", default=1_000, show_default=True)
+@click.option("--pool", "count", default=80, show_default=True, help="Twins that sets are drawn from.")
+@click.option("--load", "loads", multiple=True, type=float, default=LOADS[:-1], show_default=True)
+def headlines(folder: Path, repetitions: int, jobs: int, count: int, loads: tuple[float, ...]) -> None:
+    """Intervals of all headlines over twins, at every load; runs and twins are kept in a folder."""
+    click.echo("| load | headline | covered | called different from itself | no difference |")
+    click.echo("| ---: | --- | ---: | ---: | ---: |")
+    for load in loads:
+        for row in headline_rows(pool_of(folder, load, jobs, count), repetitions):
+            shares = " | ".join(f"{100 * share:.1f} %" for share in row[1:])
+            click.echo(f"| {load} | `{row.metric}` | {shares} |")
 
 
 @main.command()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from harness.comparison.missing import depends_on_run_times
 from harness.comparison.names import names_of, place_of
 from harness.comparison.one_replay import OneReplay, measurements_of
 from harness.comparison.pairs import Pairs
+from harness.comparison.plain_values import cluster_size, json_change, json_number, scale_of
 from harness.comparison.shaken import Shaken
 from harness.comparison.table import html, markdown, text
 from harness.comparison.windows import shares_of
@@ -213,24 +213,28 @@ class Comparison:
     def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
         """One row a metric, scope, resource and run: the value, and how it differs from the baseline's.
 
-        Columns: `metric, scope, resource, unit, better, run, value, baseline` (the value of the baseline)`,
-        difference, relative, low, high` (the ends of the 95 % interval)`, scale` (whether these are
-        differences or factors)`, p, ground, verdict`: see `Change`. The baseline is the first of the runs.
+        Columns: `metric, scope, resource, unit, better, run, value, at_least` (whether that is the least
+        that it can become)`, baseline` (the value of the baseline)`, difference, relative, low, high` (the
+        ends of the 95 % interval)`, scale` (whether these are differences or factors)`, p, ground, verdict`:
+        see `Change`. The baseline is the first of the runs.
         Arguments and errors as in `to_polars`.
         """
         rows = []
         for row in self.rows(*metrics, scope=scope):
             about = [getattr(row.measured, column) for column in _COLUMNS]
             base = row.values[0]
-            rows.append((*about, self.names[0], base, base, *[None] * 4, "", None, "", ""))
-            for name, value, change in zip(self.names[1:], row.values[1:], row.changes, strict=True):
+            least, *leasts = row.at_least
+            rows.append((*about, self.names[0], base, least, base, *[None] * 4, "", None, "", ""))
+            others = zip(self.names[1:], row.values[1:], leasts, row.changes, strict=True)
+            for name, value, least, change in others:
                 interval = change.interval
                 low, high = (interval.low, interval.high) if interval else (None, None)
-                how = (_scale(change), change.p, str(change.ground), str(change.verdict))
+                how = (scale_of(change), change.p, str(change.ground), str(change.verdict))
                 of_change = (change.difference, change.relative, low, high, *how)
-                rows.append((*about, name, value, base, *of_change))
+                rows.append((*about, name, value, least, base, *of_change))
         schema: dict[str, type[pl.DataType]] = dict.fromkeys((*_COLUMNS, "run"), pl.String)
-        figures = ("value", "baseline", "difference", "relative", "low", "high")
+        figures = ("baseline", "difference", "relative", "low", "high")
+        schema |= {"value": pl.Float64, "at_least": pl.Boolean}
         schema |= dict.fromkeys(figures, pl.Float64) | {"scale": pl.String, "p": pl.Float64}
         schema |= dict.fromkeys(("ground", "verdict"), pl.String)
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -315,7 +319,7 @@ class Comparison:
         return {
             "schema": "1",
             "trace": self.runs[0].info["trace"],
-            "cluster": _size(self.runs[0]),
+            "cluster": cluster_size(self.runs[0]),
             "baseline": self.names[0],
             "chosen": self.head.chosen,
             "jobs": self.pairs.count,
@@ -328,7 +332,7 @@ class Comparison:
                     "path": str(run.path),
                     "stored": run.stored,
                     "differences": [each.to_json() for each in found],
-                    "cluster": _size(run),
+                    "cluster": cluster_size(run),
                     "jobs_left_out": jobs - self.pairs.count,
                     "policy": run.info["policy"],
                     "settings": run.info["settings"],
@@ -345,9 +349,9 @@ class Comparison:
             "metrics": [
                 {
                     **{column: getattr(row.measured, column) for column in _COLUMNS},
-                    "values": dict(zip(self.names, map(_json_number, row.values), strict=True)),
+                    "values": dict(zip(self.names, map(json_number, row.values), strict=True)),
                     "at_least": dict(zip(self.names, row.at_least, strict=True)),
-                    "changes": dict(zip(self.names[1:], map(_json_change, row.changes), strict=False)),
+                    "changes": dict(zip(self.names[1:], map(json_change, row.changes), strict=False)),
                 }
                 for row in rows
             ],
@@ -412,33 +416,3 @@ def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str 
         hint = hint_at(wanted, {known for _, known, _ in of_metrics})
         raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=hint)
     return chosen
-
-
-def _size(run: Run) -> dict[str, Any]:
-    """What there is to say of a run's cluster, without its content."""
-    return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
-
-
-def _json_number(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
-
-
-def _json_change(change: Change) -> dict[str, Any]:
-    interval = change.interval
-    return {
-        "difference": change.difference,
-        "relative": change.relative,
-        "interval": [_json_number(interval.low), _json_number(interval.high)] if interval else None,
-        "scale": _scale(change) or None,
-        "size": interval.size if interval else None,
-        "p": change.p,
-        "ground": str(change.ground),
-        "verdict": str(change.verdict),
-    }
-
-
-def _scale(change: Change) -> str:
-    """What the ends of an interval are."""
-    if change.interval is None:
-        return ""
-    return "ratio" if change.interval.ratio else "difference"

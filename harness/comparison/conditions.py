@@ -223,7 +223,10 @@ class Condition:
         unit = row.measured.unit
 
         def value_in(at: int) -> str:
-            told, partly = shown(row.values[at], unit), comparison.lack(row.measured, at).partly
+            told, partly = (
+                shown(row.values[at], unit, at_least=row.is_least(at)),
+                comparison.lack(row.measured, at).partly,
+            )
             return f"{told} in {comparison.names[at]}{partly and f' ({partly})'}"
 
         sentence = f"{name_of(row.measured)} is {value_in(place)}"

@@ -83,7 +83,9 @@ class _Judged(NamedTuple):
     def told(self, place: int) -> str:
         """The value of a run, beside the baseline's."""
         measured = self.row.measured
-        value, base = (shown(self.row.values[at], measured.unit) for at in (place, 0))
+        value, base = (
+            shown(self.row.values[at], measured.unit, at_least=self.row.is_least(at)) for at in (place, 0)
+        )
         return f"{self.aim.told.format(value, resource=measured.resource)} instead of {base}"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.comparison.changes import Row
 from harness.comparison.figures import changed, digits_of, key_of, name_of, shown
+from harness.comparison.head_text import head_html, head_lines, head_markdown
 from harness.comparison.headlines import ALARMS, BRIEF, SHOWN
 from harness.comparison.missing import about_missing, about_unshaken
 from harness.comparison.ping_pong import about_loops
@@ -28,7 +29,6 @@ from harness.units import format_amount, format_duration
 if TYPE_CHECKING:
     from harness.comparison import Comparison
     from harness.comparison.changes import Change
-    from harness.comparison.head import Head
     from harness.metrics.measurement import Measurement
     from harness.runs.run import Run
 
@@ -229,38 +229,7 @@ def html(comparison: Comparison) -> str:
     rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
     notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(comparison, shown))
     table = f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>"
-    return f"{_head_html(comparison.head)}{table}{notes}"
-
-
-def head_lines(head: Head, title: str = "") -> Iterator[str]:
-    """The head for a terminal, with a blank line below it; nothing where there is nothing to say."""
-    if title:
-        yield printable(title)
-    for group in head.groups:
-        yield printable(", ".join(group.names))
-        yield from (f"  {printable(sentence)}" for sentence in group.sentences)
-    if title or head.groups:
-        yield ""
-
-
-def head_markdown(head: Head, title: str = "") -> Iterator[str]:
-    """The same for a pull request."""
-    if title:
-        yield plain(title)
-        yield ""
-    for group in head.groups:
-        yield f"- {plain(', '.join(group.names))}"
-        yield from (f"  - {plain(sentence)}" for sentence in group.sentences)
-    if head.groups:
-        yield ""
-
-
-def _head_html(head: Head) -> str:
-    parts = [f"<p>{escape(head.title)}</p>"] if head.title else []
-    for group in head.groups:
-        points = "".join(f"<li>{escape(sentence)}</li>" for sentence in group.sentences)
-        parts.append(f"<p>{escape(', '.join(group.names))}</p><ul>{points}</ul>")
-    return "".join(parts)
+    return f"{head_html(comparison.head)}{table}{notes}"
 
 
 def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], list[list[str]]]:

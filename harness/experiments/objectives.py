@@ -37,6 +37,7 @@ class Estimate(NamedTuple):
         p: how likely a mean at least so far from 0 is by chance alone; None without an interval.
         values: of how many.
         partly: of how many of its seeds the mean is, in words; "" where it is of all.
+        at_least: whether it is the least that it can become.
     """
 
     value: float
@@ -45,6 +46,7 @@ class Estimate(NamedTuple):
     p: float | None
     values: int
     partly: str = ""
+    at_least: bool = False
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -118,9 +120,11 @@ class OverSeeds(NamedTuple):
 
     Attributes:
         values: seed -> value, of all seeds of the experiment; None where there is none.
+        at_least: whether any of them is the least that it can become.
     """
 
     values: Mapping[int, float | None]
+    at_least: bool = False
 
     @property
     def lack(self) -> Lack:
@@ -132,7 +136,9 @@ class OverSeeds(NamedTuple):
     def mean(self) -> Estimate | None:
         """The mean over those that have a value; None where none has one."""
         there = [value for value in self.values.values() if value is not None]
-        return None if not there else estimate(there)._replace(partly=self.lack.partly)
+        if not there:
+            return None
+        return estimate(there)._replace(partly=self.lack.partly, at_least=self.at_least)
 
 
 class Judged:
@@ -210,7 +216,9 @@ class Judged:
         found = {}
         for setting, items in self._items_of.items():
             of_seeds = {seed: tables.get(item, {}) for seed, item in items.items()}
-            found[setting] = OverSeeds({seed: number(table, key) for seed, table in of_seeds.items()})
+            values = {seed: number(table, key) for seed, table in of_seeds.items()}
+            least = any(table[key].at_least for table in of_seeds.values() if key in table)
+            found[setting] = OverSeeds(values, least)
         return found
 
     def _measured(self, keys: Sequence[Key]) -> Mapping[int, Mapping[Key, Measurement]]:
@@ -219,7 +227,7 @@ class Judged:
             (pl.col("metric") == metric) & (pl.col("scope") == scope) & (pl.col("resource") == resource)
             for metric, scope, resource in keys
         ]
-        columns = ("metric", "value", "unit", "better", "scope", "resource")
+        columns = ("metric", "value", "unit", "better", "scope", "resource", "at_least")
         found: dict[int, dict[Key, Measurement]] = {}
         for item, *row in self.frame.filter(pl.any_horizontal(wanted)).select("item", *columns).iter_rows():
             measured = Measurement(*row)

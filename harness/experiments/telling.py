@@ -64,7 +64,7 @@ def setting_text(setting: Setting) -> str:
 def figure(found: Estimate, measured: Measurement) -> str:
     """A value with its interval, if it has one, and over how many seeds it is, if not over all."""
     digits = digits_of(found.value, found.low, found.high)
-    parts = [shown(found.value, measured.unit, digits)]
+    parts = [shown(found.value, measured.unit, digits, at_least=found.at_least)]
     if found.low is not None and found.high is not None:
         low, high = (shown(end, measured.unit, digits) for end in (found.low, found.high))
         parts.append(f"[{low}, {high}]")
@@ -166,9 +166,11 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
     body = []
     for row in rows:
         unit, digits = row.measured.unit, digits_of(*row.values)
-        others = zip(row.values[1:], row.changes, strict=True)
-        cells = (f"{shown(value, unit, digits)} {changed(change, unit, digits)}" for value, change in others)
-        body.append([name_of(row.measured), shown(row.values[0], unit, digits), *map(str.rstrip, cells)])
+        base, *others = (
+            shown(value, unit, digits, at_least=row.is_least(place)) for place, value in enumerate(row.values)
+        )
+        cells = zip(others, (changed(change, unit, digits) for change in row.changes), strict=True)
+        body.append([name_of(row.measured), base, *(" ".join(cell).rstrip() for cell in cells)])
     told = [f"item {setting.item}: {setting_text(setting)}" for setting in chosen]
     notes = [*_about_changes(rows, family, seeds=judged.seeds > 1), *about_values(judged, chosen, rows)]
     return "\n".join([*told, "", aligned([head, *body]), *notes])
@@ -212,7 +214,9 @@ def _compared(judged: Judged, chosen: Sequence[Setting], metrics: Sequence[str])
             interval = evidence.interval
             p = interval and family.corrected(key_of(measured), place, interval.p)
             changes.append(change_of(base, other, measured.better, evidence, p))
-        rows.append(Row(measured, [base, *others], changes))
+        values = judged.values(measured)
+        least = [values[setting.item].at_least for setting in chosen]
+        rows.append(Row(measured, [base, *others], changes, least))
     return rows, family
 
 

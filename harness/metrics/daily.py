@@ -62,10 +62,11 @@ class Daily:
             begins: the instants at which days begin, and the end.
             beyond: of each day but the last, its last instant, and how much of it is of the next day.
         """
-        for levels, areas in zip(cells, cells * piece.spans.astype(np.float64), strict=True):
-            of_holder, moved, found = as_series(areas), 0.0, []
+        areas = as_series((cells * piece.spans.astype(np.float64)).ravel())
+        for row, levels in enumerate(cells):
+            first, moved, found = row * cells.shape[1], 0.0, []
             for number, (begin, until) in enumerate(pairwise(begins)):
-                area = moved + float(of_holder.slice(begin, until - begin).sum())
+                area = moved + float(areas.slice(first + begin, until - begin).sum())
                 if number < len(beyond):
                     instant, left = beyond[number]
                     moved = float(levels[instant]) * left if left else 0.0

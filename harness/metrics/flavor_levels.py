@@ -1,12 +1,14 @@
 """The quota that holders hold in each flavor, followed decision by decision: timelines sum over flavors.
 
-A job holds quota of the flavors that its admission names, until its pods have ended or are gone. Only runs in
-whose cluster a resource has several flavors need this.
+A job holds quota of the flavors that its admission names, until its pods have ended or are gone; without a
+bound pod until the quota is free, see `harness.metrics.quota_held`. Only runs in whose cluster a resource has
+several flavors need this.
 """
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,9 +19,10 @@ from harness.metrics.levels import Moves, Piece, cut, holder_of_jobs, holders
 from harness.metrics.measurement import Window
 from harness.metrics.pod_moves import counts_of
 from harness.metrics.pod_sizes import PodSet, pod_sizes
+from harness.metrics.quota_held import latency_of, unbound_evictions
 from harness.runs.run import Run
 
-_COLUMNS = ("time", "action", "job", "pods", "pod_number", "flavors", "detail")
+_COLUMNS = ("seq", "time", "action", "job", "pods", "pod_number", "flavors", "detail")
 
 Chosen = Mapping[str, Mapping[str, str]]
 """Pod set -> resource -> flavor."""
@@ -41,20 +44,38 @@ def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
     holder = codes(holder_of_jobs(run))
     places = {cell: place for place, cell in enumerate(cells)}
     following = _Following(run)
+    latency = latency_of(run)
+    unbound = set(unbound_evictions(run)["seq"]) if latency else set()
+    evicted: set[int] = set()  # jobs without a bound pod, until they are requeued
+    late: deque[tuple[int, int, int, int]] = deque()
     for batch in run.batches("decisions", _COLUMNS):
         found: list[tuple[int, int, int, int]] = []
-        for time, action, job, pods, pod, flavors, detail in batch.select(_COLUMNS).iter_rows():
+        for seq, time, action, job, pods, pod, flavors, detail in batch.select(_COLUMNS).iter_rows():
             if time > window.end:
                 break
+            while late and late[0][0] <= time:
+                found.append(late.popleft())
+            if seq in unbound:
+                evicted.add(job)
             moved = following.take(action, job, pods, pod, flavors, detail)
+            waits = action == "requeue" and pod is None and job in evicted
+            if waits:
+                evicted.remove(job)
             for cell, amount in moved.items():
                 if amount and cell in places:
-                    found.append((time, int(holder[job]), places[cell], amount))
-        columns = np.array(found, np.int64).reshape(-1, 4).T
-        of_cells = {
-            level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
-        }
-        yield Moves(columns[0], columns[1], of_cells)
+                    move = (time + latency * waits, int(holder[job]), places[cell], amount)
+                    (late if waits else found).append(move)
+        yield _moved(found, places)
+    yield _moved([move for move in late if move[0] < window.end], places)
+
+
+def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int]) -> Moves:
+    """Moves of a time, holder, cell by its place, and amount each."""
+    columns = np.array(found, np.int64).reshape(-1, 4).T
+    of_cells = {
+        level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
+    }
+    return Moves(columns[0], columns[1], of_cells)
 
 
 class _Following:

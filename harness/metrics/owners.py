@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.arrays import Ints, codes
 from harness.metrics.arrivals import counted, request_columns
+from harness.metrics.known import once
 from harness.metrics.levels import queue_names
 from harness.metrics.measurement import Window
 from harness.metrics.scopes import QUEUE, USER, Scope
@@ -90,9 +91,18 @@ def _queues(run: Run) -> pl.Series:
 
 def _users(run: Run) -> pl.Series:
     """For each job its user: an enumeration, in the order of names."""
-    users = run.columns("jobs", "user")["user"].cast(pl.String)
+    users = run.columns("jobs", "user")["user"]
+    if not names_users(run):
+        return pl.Series([NOBODY], dtype=pl.Enum([NOBODY])).new_from_index(0, len(users))
+    users = users.cast(pl.String)
     users = users.set(users.fill_null("") == "", NOBODY)
     return users.cast(pl.Enum(users.unique().sort()))
+
+
+@once
+def names_users(run: Run) -> bool:
+    """Whether any job has a user."""
+    return any((batch["user"].cast(pl.String).max() or "") != "" for batch in run.batches("jobs", ("user",)))
 
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:

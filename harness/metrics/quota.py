@@ -12,20 +12,19 @@ import numpy as np
 import polars as pl
 
 from harness.arrays import Bools, Groups, Ints, as_series, firsts
-from harness.metrics.arrivals import request_columns
 from harness.metrics.exact import resource_times
 from harness.metrics.flavor_levels import flavor_pieces, level_of
 from harness.metrics.known import once
 from harness.metrics.lending import ANY, Cell, Lending, cells_of, pools
-from harness.metrics.levels import Holder, Piece, holder_of_jobs, holders, moves, pieces, unused_quotas
+from harness.metrics.levels import Holder, Piece, cut, holders, level_names, unused_quotas
 from harness.metrics.measurement import Measurement, Window, resource_hours
+from harness.metrics.quota_held import held_moves
 from harness.metrics.quota_tree import QuotaTree, quota_trees
 from harness.runs.run import Run
 from harness.units import INT64_MAX
 
 _OVER, _UNBOUND = "quota.over", "quota.held_unbound"
 _BORROWED, _LENT = "quota.borrowed", "quota.lent"
-_LATENCY = "evictionLatency"
 _CHANGES = 1 << 16  # changes of level that are looked at together
 _CELLS = 1 << 20  # instants times queues that are looked at together
 
@@ -42,7 +41,8 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     whole = {cell: of_cell for cell, of_cell in lending.items() if cell.flavor == ANY}
     if any(of_resource.trees for of_resource in over) or whole:
         kinds = ("held", "allocated") if elastic.any() else ("held",)
-        for piece in pieces(run, window, changes=_CHANGES, kinds=kinds):
+        found, levels = held_moves(run, window, kinds), level_names(run, kinds)
+        for piece in cut(found, len(users), levels, window, changes=_CHANGES):
             for of_resource in over:
                 of_resource.add(piece)
             for cell, of_cell in whole.items():
@@ -134,7 +134,7 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
     """For each holder and resource the quota held less what bound pods ask for, as resource-time."""
     names = [user.name for user in holders(run)]
     sums: dict[tuple[str, str], int] = {}
-    for batch in moves(run, window, ("held", "allocated")):
+    for batch in held_moves(run, window, ("held", "allocated")):
         groups = Groups(batch.holder)
         # A level that moves by an amount has it from then on until the end.
         left = (window.end - batch.time)[groups.order]
@@ -144,39 +144,7 @@ def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
             for holder, amount in zip(groups.keys[groups.begins].tolist(), amounts, strict=True):
                 key = names[holder], resource
                 sums[key] = sums.get(key, 0) + amount
-    for key, amount in _not_free_yet(run, window):
-        sums[key] = sums.get(key, 0) + amount
     return sums
-
-
-def _not_free_yet(run: Run, window: Window) -> Iterator[tuple[tuple[str, str], int]]:
-    """What evicted jobs go on to hold of which no pod was bound, for each holder and resource.
-
-    Such a job is gone at once, but its quota is free only when the policy's `evictionLatency` has passed.
-    """
-    latency = run.info["policy"]["options"].get(_LATENCY)
-    columns = request_columns(run)
-    if not latency or not columns:
-        return
-    whole = pl.col("pod_number").is_null()
-    steps = (
-        run.micros("decisions")
-        .filter(pl.col("action").is_in(["preempt", "evict", "gone", "requeue"]))
-        .with_columns(then=pl.col("action").shift(-1).over("job"))
-        .filter(pl.col("action").is_in(["preempt", "evict"]) & whole & (pl.col("then") == "requeue"))
-        .filter(pl.col("time") < window.end)
-        .select("time", "job", "pods")
-        .collect()
-    )
-    of_jobs = run.columns("jobs", "pods", *columns)
-    names = holder_of_jobs(run).gather(steps["job"])
-    span = (window.end - steps["time"]).clip(upper_bound=latency)
-    (every, *totals) = (of_jobs[name].gather(steps["job"]) for name in ("pods", *columns))
-    for resource, total in zip(run.resources, totals, strict=True):
-        amount = (total * steps["pods"] // every).cast(pl.Int128) * span
-        sums = pl.DataFrame({"holder": names, "amount": amount}).group_by("holder").sum()
-        for name, value in sums.iter_rows():
-            yield (str(name), resource), int(value)
 
 
 @once

@@ -13,6 +13,7 @@ import polars as pl
 from harness.metrics.arrivals import counted, request_columns
 from harness.metrics.inequality import gini, jain
 from harness.metrics.measurement import Measurement, Window
+from harness.metrics.owners import names_users
 from harness.runs.run import Run
 
 
@@ -27,11 +28,10 @@ def measure(
         until: when the run's own window ends, if later than that.
         only: whether each job of the run counts; all of them by default.
     """
-    named = pl.when(pl.lit(counted(run, only))).then("user").fill_null("")
-    users = run.columns("jobs", "user").select(named)["user"]
-    columns = request_columns(run)
     parts: list[list[float]] = [[] for _ in run.resources]
-    if columns and (users != "").any():
+    if request_columns(run) and names_users(run):
+        named = pl.when(pl.lit(counted(run, only))).then("user").fill_null("")
+        users = run.columns("jobs", "user").select(named)["user"]
         parts = _parts(run, window, until or window.end, users)
     for resource, values in zip(run.resources, parts, strict=True):
         yield Measurement("fairness.gini_users", gini(values), "ratio", "lower", resource=resource)

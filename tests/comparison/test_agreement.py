@@ -1,8 +1,9 @@
-"""One value has one name, unit, rounding and window, wherever it is told: tables, files, documentation."""
+"""One value has one name, unit, rounding and window, wherever it is told: tables, files, reports, docs."""
 
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import polars as pl
@@ -18,44 +19,69 @@ UNITS = re.compile(r"`([^`]+)`")
 
 
 @pytest.fixture(scope="module", params=TRACES)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
-    """The first day of a bundled trace, on the cluster that is bundled with it."""
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
+    """The first day of a bundled trace under two policies, on the cluster that is bundled with it."""
     folder = ROOT / "traces"
     cluster, output = folder / f"{request.param}.cluster.yaml", tmp_path_factory.mktemp("runs")
-    return harness.replay(
-        folder / f"{request.param}.parquet", plugin="none", cluster=cluster, output=output, until="1d"
-    )
+    trace = folder / f"{request.param}.parquet"
+    return [
+        harness.replay(trace, plugin=plugin, cluster=cluster, output=output, until="1d")
+        for plugin in ("none", "default-preemption")
+    ]
 
 
-def test_files_tables_and_documentation_agree(run: harness.Run) -> None:
-    """In names, units and values; the table's row is what the file's value reads at a glance."""
+@pytest.mark.parametrize("count", [1, 2])
+def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], count: int) -> None:
+    """In names, units and values; a run's cell of a table is what its file's value reads at a glance."""
     page = (ROOT / "docs" / "metrics.md").read_text()
     units = set(UNITS.findall(page.partition("\nUnits: ")[2].partition("\n\n")[0]))
-    of_file = {(row["metric"], row["scope"], row["resource"]): row for row in run.metrics.to_dicts()}
-    on_disk = pl.read_parquet(run.path / "metrics.parquet")
-    assert on_disk.equals(run.metrics.select(on_disk.columns))
-    assert {row["unit"] for row in of_file.values()} <= units | {"jobs/h"}
-    assert run.info["metrics"] == [row for row in on_disk.to_dicts() if row["scope"] == "all"]
-    comparison = harness.compare([run])
-    assert list(comparison.runs[0].window) == run.info["window"]
+    of_files = []
+    for run in runs[:count]:
+        of_file = {(row["metric"], row["scope"], row["resource"]): row for row in run.metrics.to_dicts()}
+        on_disk = pl.read_parquet(run.path / "metrics.parquet")
+        assert on_disk.equals(run.metrics.select(on_disk.columns))
+        assert {row["unit"] for row in of_file.values()} <= units | {"jobs/h"}
+        assert run.info["metrics"] == [row for row in on_disk.to_dicts() if row["scope"] == "all"]
+        for kind in ("core·h", "GiB·h", "device·h"):
+            for row in of_file.values():
+                if row["unit"] == kind:
+                    own = {"cpu": "core·h", "memory": "GiB·h", "ephemeral-storage": "GiB·h"}
+                    assert own.get(row["resource"], "device·h") == kind
+        of_files.append(of_file)
+    if count == 2 and not runs[0].info["outcome"]["jobs"]:
+        pytest.skip("no job arrives on the first day")
+    comparison = harness.compare(runs[:count])
+    assert [list(run.window) for run in comparison.runs] == [run.info["window"] for run in runs[:count]]
+    # A report has charts, too, which take long: one of two runs is enough.
+    whole = count == 2 and runs[0].info["trace"]["name"].startswith("mix")
+    reported = _rows(harness.make_report(comparison).html()) if whole else None
     for brief, of_table in ((True, (*BRIEF, *ALARMS)), (False, SHOWN)):
         lines = comparison.table(brief=brief).split("\n")
         for row in comparison.rows():
-            measured, (value,) = row.measured, row.values
-            known = of_file[measured.metric, measured.scope, measured.resource]
-            assert (measured.unit, value, row.is_least(0)) == (
-                known["unit"],
-                known["value"],
-                bool(known["at_least"]),
-            )
-            listed = [line for line in lines if re.match(rf"{re.escape(name_of(measured))}  ", line)]
+            measured, digits = row.measured, digits_of(*row.values)
+            texts = []
+            for place, (of_file, value) in enumerate(zip(of_files, row.values, strict=True)):
+                known = of_file[measured.metric, measured.scope, measured.resource]
+                least = row.is_least(place)
+                told = (known["unit"], known["value"], bool(known["at_least"]))
+                assert (measured.unit, value, least) == told
+                texts.append(shown(value, measured.unit, digits, at_least=least))
+            name = name_of(measured)
+            listed = [line for line in lines if re.match(rf"{re.escape(name)}  ", line)]
             if measured.metric not in of_table:
                 assert not listed
             for line in listed:
-                text = shown(value, measured.unit, digits_of(value), at_least=row.is_least(0))
-                assert line.split("  ", 1)[1].strip() == text
-    for kind in ("core·h", "GiB·h", "device·h"):
-        for row in of_file.values():
-            if row["unit"] == kind:
-                own = {"cpu": "core·h", "memory": "GiB·h", "ephemeral-storage": "GiB·h"}
-                assert own.get(row["resource"], "device·h") == kind
+                cells = re.split(r" {2,}", line.removeprefix(name).strip())
+                assert cells[0] == texts[0]
+                assert count == 1 or cells[1].startswith(texts[1])
+                assert reported is None or any(row[: len(texts)] == texts for row in reported[name])
+
+
+def _rows(page: str) -> dict[str, list[list[str]]]:
+    """The rows of a report's tables by their first cells; of each further cell its value, without changes."""
+    found: dict[str, list[list[str]]] = {}
+    for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL):
+        cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+        name, *values = (unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in cells)
+        found.setdefault(name, []).append(values)
+    return found

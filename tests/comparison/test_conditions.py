@@ -481,3 +481,22 @@ def test_a_verdict_on_two_runs_rests_on_these_alone() -> None:
     assert three.relative(2) == (-1.0, -1.0)
     assert Paired([none, base], lacks[:2]).relative(1) == (float("inf"), float("inf"))
     assert Paired([none, none], lacks[:2]).relative(1) == (0, 0)
+
+
+def test_the_least_that_a_value_can_become_is_marked_by_checks_and_in_changes(
+    compared: harness.Comparison, tmp_path: Path
+) -> None:
+    """As in tables: where a run was cut, the mean delay is `≥`; of whole runs it is not."""
+    folder = compared.runs[0].path.parents[1]
+    cut = harness.compare(
+        [
+            harness.replay(
+                folder / "t.parquet", cluster=folder / "c.yaml", until="15s", output=tmp_path / name
+            )
+            for name in "ab"
+        ]
+    )
+    for comparison, least in ((compared, False), (cut, True)):
+        (check,) = comparison.check("delay.mean > +5%", values=True)[:1]
+        assert ("is ≥ " in check.text) is least
+        assert comparison.changes("delay.mean")["at_least"].to_list() == [least] * 2

@@ -121,3 +121,15 @@ def test_where_one_seed_has_both_nothing_can_be_said(swept: Callable[..., Experi
     assert line_of(told, "delay.mean ").endswith("?")
     assert "?: fewer than 2 seeds have a value in both settings: nothing can be said" in told
     assert "95 % interval" not in told
+
+
+def test_means_of_jobs_that_go_on_are_the_least_that_they_can_become(
+    swept: Callable[..., Experiment],
+) -> None:
+    """Two of ten jobs go on where the replay ends on one core, on five cores none does."""
+    judged = Judged(swept(1, 5), ["delay.mean"])
+    told = line_of(compare(judged, [0, SEEDS], ["delay.mean"]), "delay.mean ")
+    assert told.split()[1] == "≥"
+    assert told.count("≥") == 1
+    assert "≥ " in line_of(show(judged), "worst delay.mean")
+    assert "≥ " not in line_of(show(judged), "best delay.mean")

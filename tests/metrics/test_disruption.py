@@ -282,9 +282,9 @@ def test_ping_pong(measured: Measured) -> None:
 def test_a_loss_is_divided_by_what_the_pods_that_were_taken_asked_for(measured: Measured) -> None:
     """A gang of a worker of 3 cores and a launcher of one, taken at 10 s by b and by c: 30 and 10 of 40.
 
-    Neither of the two asks for the memory that the third pod held, 5 units for 10 s: it is divided by time.
+    Neither of the two asks for the memory that the third pod held, 5 GiB for 10 s: it is divided by time.
     """
-    rows = {"worker": (3000, 0), "launcher": (1000, 0), "cache": (0, 5)}
+    rows = {"worker": (3000, 0), "launcher": (1000, 0), "cache": (0, 5 * 2**30)}
     jobs = [
         job("m", pod_set=name, gang=True, **{"request.cpu": cpu, "request.memory": memory})
         for name, (cpu, memory) in rows.items()

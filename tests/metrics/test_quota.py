@@ -233,3 +233,25 @@ def test_an_evicted_job_without_a_bound_pod_holds_quota_until_its_latency_has_pa
     assert value("disruption.preemptions") == 1
     held = 2 * (10 + 3) + 2 * (16 - 13)
     assert value("quota.held_unbound", "quota=a", "cpu") == pytest.approx(held / 3600, rel=1e-12)
+
+
+@pytest.mark.parametrize("flavors", [1, 2])
+def test_what_is_not_free_yet_is_borrowed_and_lent_too(flavors: int, measured: Measured) -> None:
+    """`x` borrows 1 core of b for 10 s, waits for a node all the time, and is evicted; 3 s more it is held.
+
+    It is the same where the resource has several flavors, which are followed decision by decision.
+    """
+    where = queues({"a": {"cpu": "5"}, "b": {"cpu": "1"}}, nodes=1)
+    if flavors == 2:
+        where += "---\n" + queues({"other": {"cpu": "0"}}).replace("name: f", "name: g")
+    jobs = (
+        job("busy", "a", 4, 0, duration=20, priority=2),
+        job("x", "a", 2, 0, duration=5),
+        job("mine", "b", 1, 10, duration=1, priority=1),
+    )
+    choices = {"plugin": "kueue-classic", "options": {"evictionLatency": "3s"}, "until": "16s"}
+    value = measured(*jobs, cluster=where, **choices)
+    assert value("disruption.preempted_pods") == 0
+    assert value("disruption.preemptions") == 1
+    assert value("quota.borrowed", "quota=a", "cpu") == pytest.approx(13 / 3600, rel=1e-12)
+    assert value("quota.lent", "quota=b", "cpu") == pytest.approx(13 / 3600, rel=1e-12)

@@ -31,7 +31,9 @@ def held(world: World, book: Book) -> None:
         for place, resource in enumerate(world.resources):
             # An ElasticQuota admits nothing: what its bound pods hold is held of it.
             has = {
-                name: (state.quota if "limits" in known[name] else state.allocated)[name][place]
+                name: state.quota[name][place] + state.late[name][place]
+                if "limits" in known[name]
+                else state.allocated[name][place]
                 for name in known
             }
             lent = lent_by(world.cluster, resource, has)
@@ -40,7 +42,7 @@ def held(world: World, book: Book) -> None:
                 over = max(0, has[name] - max(nominal, usable(world.cluster, resource, has, name)))
                 for metric, amount in (
                     ("over", over),
-                    ("held_unbound", has[name] + state.late[name][place] - state.allocated[name][place]),
+                    ("held_unbound", has[name] - state.allocated[name][place]),
                     ("borrowed", max(0, has[name] - nominal)),
                     ("lent", lent[name]),
                 ):

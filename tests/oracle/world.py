@@ -165,9 +165,9 @@ class World:
     def follow_quota(self) -> None:
         """Quota is held from the admission until the end or, after an eviction, the last pod is gone.
 
-        `late` is of jobs on nodes that were evicted before any pod was bound: until `evictionLatency` ends.
+        `late` is of jobs that were evicted before any pod was bound: until `evictionLatency` ends.
         """
-        latency = self.info["policy"]["options"].get("evictionLatency", 0) if self.nodes else 0
+        latency = self.info["policy"]["options"].get("evictionLatency", 0)
         held: dict[int, int] = defaultdict(int)
         there: dict[int, int] = defaultdict(int)  # pods that hold something
         evicted: set[int] = set()
