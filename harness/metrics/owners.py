@@ -76,10 +76,11 @@ def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
     place = names.dtype.categories.replace_strict(
         texts, number, default=len(texts), return_dtype=pl.Int64
     ).to_numpy()
+    columns = [of_owners[name].to_list() for name in amounts]
     return Owners(
         [Scope(kind, text).text for text in texts],
         place[codes(names)],
-        [[int(amount) for amount in row] for row in of_owners.select(amounts).iter_rows()],
+        [[column[place] for column in columns] for place in range(len(texts))],
         several,
     )
 

@@ -6,7 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from harness.comparison.figures import PARTS
-from harness.units import DAY, HOUR, MINUTE, SECOND
+from harness.units import DAY, HOUR, MINUTE, SECOND, Unit, unit_of
+
+
+def shown_in(resource: str) -> Unit:
+    """What sentences and charts tell amounts of a resource in: each counted one has its own name."""
+    unit = unit_of(resource)
+    if resource in ("cpu", "memory"):
+        return unit
+    if resource == "ephemeral-storage":
+        return unit._replace(name="GiB of disk", hours="GiB·h of disk")
+    return unit._replace(name=resource, hours=f"{resource}·h")
 
 
 def number(value: float) -> str:

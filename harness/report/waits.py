@@ -11,9 +11,9 @@ import polars as pl
 from harness.metrics.arrivals import request_columns
 from harness.metrics.levels import holder_of_jobs
 from harness.metrics.waiting import job_times
+from harness.report.amounts import shown_in
 from harness.report.material import Material
 from harness.runs.run import Run
-from harness.units import unit_of
 
 
 class Waited(NamedTuple):
@@ -97,7 +97,7 @@ def waits_by_size(material: Material) -> Waits:
     Groups are those that some run has jobs of, the smallest first; nothing for runs that do not say what jobs
     ask for.
     """
-    column, unit = f"request.{material.resource}", unit_of(material.resource)
+    column, unit = f"request.{material.resource}", shown_in(material.resource)
 
     def sized(run: Run) -> pl.DataFrame:
         if column not in request_columns(run):

@@ -70,7 +70,7 @@ def test_stdout_is_the_table_and_stderr_the_talk(harness: Callable, trace: Path)
     assert rows[0].startswith("goodput.of_demand cpu")
     assert rows[-1].startswith("--all shows ")
     every = harness("replay", trace, "--all").out.split("\n")
-    assert every[2].startswith("goodput.of_allocated cpu")
+    assert every[2].startswith("utilization.useful cpu")
     said = ended.err.split("\n")
     assert said[0] == "trace: trace.parquet, 4 rows"
     assert any(each.startswith("assumed: cpu") for each in said)

@@ -98,7 +98,7 @@ def test_twins_of_one_number_share_a_window(
         assert row.changes[0].interval == of_pairs(*values, ratio=ratio)
     table = comparison.table()
     assert "all but waits of jobs that ended: of each twin over the windows that its runs share" in table
-    assert "late over the own windows of its twins: goodput." in table
+    assert "late over the own windows of its twins: utilization.useful cpu " in table
     assert harness.compare(runs, shake="2,arrivals=5s").table() == table
     assert {harness.Run.open(path).kept for path in folders} == {"all"}, "what was kept on purpose is gone"
 

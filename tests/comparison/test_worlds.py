@@ -470,7 +470,7 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
     alone = harness.compare([first]).table()
     assert alone.startswith("metric")
     assert "\n1s: plugin kueue-classic\n" in alone
-    assert alone.endswith("\nshares are of a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)")
+    assert "\nshares are of a capacity of 160 cpu, 32 nvidia.com/gpu (5 nodes)\n" in alone
 
 
 def test_long_lists_of_differences_are_cut_in_tables() -> None:

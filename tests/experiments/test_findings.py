@@ -81,7 +81,7 @@ def test_a_mean_over_seeds_has_students_interval() -> None:
     assert found.value == 5.5
     assert found.low == pytest.approx(5.5 - 2.262 * 0.9574, abs=0.003)
     assert found.high == pytest.approx(5.5 + 2.262 * 0.9574, abs=0.003)
-    assert estimate([3.0]) == (3.0, None, None, None, 1, "")
+    assert estimate([3.0]) == (3.0, None, None, None, 1, "", False)
 
 
 def test_effects_are_paired_with_settings_that_differ_in_nothing_else(judged: Callable[..., Judged]) -> None:

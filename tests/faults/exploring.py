@@ -210,10 +210,10 @@ class Explorer:
 
     def _place(self, word: str) -> str:
         """A word of a command, with the folder of the run that it means."""
-        label = {"RUN": "none", "OTHER": "other"}.get(word)
-        if label is None:
+        name = {"RUN": "none", "OTHER": "none@other"}.get(word)
+        if name is None:
             return word
-        (run,) = self.here.glob(f"results/trace/{label}-*")
+        (run,) = self.here.glob(f"results/trace/{name}-*")
         return str(run.relative_to(self.here))
 
 

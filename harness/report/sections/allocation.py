@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.report.amounts import number, percent
+from harness.report.amounts import number, percent, shown_in
 from harness.report.blocks import Block, Figure, Text
 from harness.report.material import Lane, Material, total
-from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 def blocks(material: Material) -> Iterator[Block]:
     """All lanes on top of each other for each run, then each lane by itself with all runs."""
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:
         yield Text(
@@ -53,7 +52,7 @@ def blocks(material: Material) -> Iterator[Block]:
 
 
 def _words(material: Material) -> str:
-    unit, sentences = unit_of(material.resource), []
+    unit, sentences = shown_in(material.resource), []
     peaks = material.over_all("allocated", together=True)
     of_runs = zip(material.names, material.held, peaks, material.capacities, strict=True)
     for name, held, peak, capacity in of_runs:
@@ -71,7 +70,7 @@ def _words(material: Material) -> str:
 
 
 def _lane_words(material: Material) -> str:
-    unit, sentences = unit_of(material.resource), []
+    unit, sentences = shown_in(material.resource), []
     for place, lane in enumerate(material.lanes):
         means = ", ".join(
             f"{name} {number(held[place] / unit.size)}"
@@ -98,7 +97,7 @@ def _apart(nominal: int | None, capacity: int | None) -> bool:
 def _stacked(material: Material, width: int) -> ChartType:
     from harness.report.charts import axes, levels
 
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
     pixels = axes.inner(width) // levels.PIXELS_A_POINT
     references = []
     for nominal, capacity in zip(_nominal(material), material.capacities, strict=True):
@@ -121,7 +120,7 @@ def _stacked(material: Material, width: int) -> ChartType:
 def _each(material: Material, width: int) -> ChartType:
     from harness.report.charts import levels
 
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
 
     def references(lane: Lane) -> list[levels.Reference]:
         known = sorted({each for each in lane.nominal if each is not None})

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from harness.report.amounts import number, percent
+from harness.report.amounts import number, percent, shown_in
 from harness.report.blocks import Block, Figure
 from harness.report.material import Material, distinct
 from harness.report.occupancy import Level, capacities, levels, levels_of, moves
 from harness.report.reduction import per_pixel
 from harness.text import printable
-from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -49,7 +48,7 @@ def blocks(material: Material) -> Iterator[Block]:
     if not known:
         return
     changes = material.on_axis(material.of_runs(lambda run: moves(run, material.resource)))
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
     for topology, name in known:
         own = [
             next((each for each in found if (each.topology, each.name) == (topology, name)), None)
@@ -103,7 +102,7 @@ def _shown(
 
 
 def _words(material: Material, shown: _Shown) -> str:
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
     means: list[dict[int, float]] = []
     for window, frame in zip(material.windows, shown.steps, strict=True):
         means.append(dict(per_pixel(frame, window, 1).select("series", "mean").iter_rows()))
@@ -123,7 +122,7 @@ def _words(material: Material, shown: _Shown) -> str:
 def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
     from harness.report.charts import levels as charts
 
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
 
     def reduced(pixels: int) -> list[pl.DataFrame]:
         frames = material.reduced(shown.steps, pixels)

@@ -10,11 +10,10 @@ from harness.comparison.figures import shown
 from harness.comparison.recommendation import SHARES, WAITS
 from harness.comparison.samples import LOST
 from harness.metrics.measurement import Measurement
-from harness.report.amounts import Scale, scale_of
+from harness.report.amounts import Scale, scale_of, shown_in
 from harness.report.blocks import Block, Figure, Text
 from harness.report.choices import Axis, Choice, unbeaten
 from harness.report.material import Material
-from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -46,7 +45,7 @@ def blocks(material: Material) -> Iterator[Block]:
     """One chart of several runs; a sentence where they differ in too little for one."""
     if len(material.runs) < 2:
         return
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
     waits = _differing(material, [(WAITS[0], "wait of 95 of 100 jobs", ""), (WAITS[1], "mean delay", "")])
     costs = _differing(
         material,

@@ -9,11 +9,12 @@ import polars as pl
 
 from harness.explanation.clock import Clock
 from harness.metrics.measurement import Window
+from harness.report.amounts import shown_in
 from harness.report.blocks import Block, Figure, Text
 from harness.report.material import Material, moved
 from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.units import format_duration, unit_of
+from harness.units import format_duration
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -54,7 +55,7 @@ def blocks(material: Material) -> Iterator[Block]:
     if chosen.is_empty():
         yield Text(f"{title}: no job was there.")
         return
-    of = f"the {len(chosen)} of {sums.height:,} jobs that held most {unit_of(material.resource).hours} in it"
+    of = f"the {len(chosen)} of {sums.height:,} jobs that held most {shown_in(material.resource).hours} in it"
     which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
     shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
     words = f"{which} {_words_of_part(material, shown, part, clock)}"

@@ -9,10 +9,10 @@ from harness.comparison.recommendation import recommendation
 from harness.comparison.samples import is_of_jobs
 from harness.comparison.table import Line
 from harness.metrics.measurement import Measurement
+from harness.report.amounts import shown_in
 from harness.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
 from harness.report.compared import cells, compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.report.material import Material
-from harness.units import unit_of
 
 
 class _Headline(NamedTuple):
@@ -107,7 +107,7 @@ def _costs(material: Material) -> Iterator[Table]:
 
 def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
     """What each row is made from, and the row."""
-    unit = unit_of(material.resource)
+    unit = shown_in(material.resource)
     jobs = [sum(each.values()) for each in material.jobs_of_queues]
     for line in material.lines("wait.first_start.mean"):
         hours = hours_cells(hours_waited(line, jobs), line)

@@ -10,12 +10,11 @@ import polars as pl
 from harness.metrics.preemptions import preempted_pods, preemptions
 from harness.metrics.scopes import BENEFICIARY, QUEUE
 from harness.report import palette
-from harness.report.amounts import number
+from harness.report.amounts import number, shown_in
 from harness.report.blocks import Block, Figure, Key, Table, Text
 from harness.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.report.material import Material, distinct, others
 from harness.runs.run import Run
-from harness.units import unit_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -77,7 +76,7 @@ def blocks(material: Material) -> Iterator[Block]:
             sums[queue] = sums.get(queue, 0.0) + loss.own + loss.for_it
     if any(sums.values()):
         ranked = sorted(sums, key=lambda queue: (-sums[queue], queue))
-        unit = unit_of(material.resource)
+        unit = shown_in(material.resource)
         groups = [[queue] for queue in ranked[:_SHOWN]]
         names = distinct(ranked[:_SHOWN])
         if ranked[_SHOWN:]:
@@ -141,7 +140,7 @@ def _chart(
         rows += [(place, 1, loss.for_it) for place, loss in enumerate(losses)]
         panels.append(
             grouped(
-                rows, names, _KEYS, width=width, title=unit_of(material.resource).hours,
+                rows, names, _KEYS, width=width, title=shown_in(material.resource).hours,
                 name=run, limit=most,
             )
         )  # fmt: skip

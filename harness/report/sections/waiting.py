@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.report.amounts import number, percent
+from harness.report.amounts import number, percent, shown_in
 from harness.report.blocks import Block, Figure
 from harness.report.material import Material
 from harness.report.waits import Waits, slowdowns, waits, waits_by_size
-from harness.units import HOUR, format_duration, unit_of
+from harness.units import HOUR, format_duration
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -60,7 +60,7 @@ def blocks(material: Material) -> Iterator[Block]:
     sizes = waits_by_size(material)
     if len(sizes.names) > 1:
         yield Figure(
-            title=f"Waits by how many {unit_of(material.resource).name} jobs ask for",
+            title=f"Waits by how many {shown_in(material.resource).name} jobs ask for",
             words=_size_words(material, sizes),
             draw=lambda width: _sizes(material, sizes, width),
             keys=material.run_keys,
@@ -173,5 +173,5 @@ def _slowdowns(material: Material, found: Waits, width: int) -> ChartType:
 def _sizes(material: Material, found: Waits, width: int) -> ChartType:
     from harness.report.charts.waits import by_size
 
-    title = unit_of(material.resource).name
+    title = shown_in(material.resource).name
     return by_size(material, found, _PERCENTS, width=width, title=title)

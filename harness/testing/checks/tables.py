@@ -10,7 +10,7 @@ from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import History
 from harness.testing.checks.life import Life
 from harness.trace.schema import REQUEST
-from harness.units import HOUR
+from harness.units import HOUR, unit_of
 
 
 def check_tables(history: History) -> Iterator[Broken]:
@@ -131,7 +131,7 @@ def _identity(facts: Facts) -> Iterator[Broken]:
             yield Broken("identity.allocated", f"{resource} over the run", what)
         for name, part in {"allocated": allocated, **parts}.items():
             said = metrics.get((f"utilization.{name}.hours", resource))
-            hours = part / (HOUR * (1000 if resource == "cpu" else 1))
+            hours = part / (HOUR * unit_of(resource).size)
             if said is not None and not isclose(said, hours, rel_tol=1e-9):
                 what = f"is {said}, by stints and timeline {hours}"
                 yield Broken("identity.metrics", f"utilization.{name}.hours of {resource}", what)
