@@ -22,7 +22,7 @@ import polars as pl
 
 import harness
 from harness.comparison.figures import shown
-from harness.units import DAY, HOUR, MINUTE
+from harness.units import DAY, HOUR, HOURS_OF_RESOURCES, MINUTE
 
 ROOT = Path(__file__).parents[1]
 GPU = "nvidia.com/gpu"
@@ -67,7 +67,7 @@ class Runs:
 
     def pods_ready(self, which: str) -> harness.Run:
         """Philly with `waitForPodsReady` on or off, as its page replays it."""
-        return self._found(f"results/philly/{which}-*", [f"harness {ON_AND_OFF}"])
+        return self._found(f"results/philly/kueue-classic@{which}-*", [f"harness {ON_AND_OFF}"])
 
     def six(self, plugin: str) -> harness.Run:
         """Philly with one of six plugins, as their page replays it."""
@@ -104,7 +104,8 @@ def _opened(path: Path) -> harness.Run:
 def value(run: harness.Run, metric: str, scope: str = "all", resource: str = "") -> str:
     """A metric as tables write it."""
     (row,) = run.metrics.filter(metric=metric, scope=scope, resource=resource).iter_rows(named=True)
-    return shown(row["value"], row["unit"], resource).removesuffix(" h")
+    text = shown(row["value"], row["unit"])
+    return text.removesuffix(f" {row['unit']}") if row["unit"] in HOURS_OF_RESOURCES else text
 
 
 class Claim(NamedTuple):

@@ -93,7 +93,7 @@ class Revocation:
             *[
                 (
                     tuple((leaf.runtime or {}).items()),
-                    within if within is None else max(within - now, -SECOND),
+                    _ago(within, now),
                     max(self._good[leaf] - now, -self._after),
                 )
                 for leaf, within in self._within.items()
@@ -102,9 +102,7 @@ class Revocation:
 
     def skip(self, span: int) -> None:
         """It is so much later, and all stands as it did."""
-        self._within = {
-            leaf: within if within is None else within + span for leaf, within in self._within.items()
-        }
+        self._within = {leaf: _later(within, span) for leaf, within in self._within.items()}
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
     def due(self, now: int) -> list[Quota]:
@@ -170,3 +168,13 @@ class Revocation:
             "message": f"quota {leaf.name} has used more than its runtime for too long",
             **states((leaf,)),
         }
+
+
+def _ago(since: int | None, now: int) -> int | None:
+    """How far an instant lies from now; a second ago and longer ago make no difference."""
+    return None if since is None else max(since - now, -SECOND)
+
+
+def _later(since: int | None, span: int) -> int | None:
+    """The instant so much later."""
+    return None if since is None else since + span
