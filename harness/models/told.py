@@ -6,6 +6,7 @@ reason that was recorded before is recorded again at the first, fourth, sixteent
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 
@@ -18,11 +19,11 @@ class Told(NamedTuple):
         returns: how often one of them came again after another one.
     """
 
-    last: object = None
-    known: frozenset[object] = frozenset()
+    last: Hashable | None = None
+    known: frozenset[Hashable] = frozenset()
     returns: int = 0
 
-    def then(self, reason: object) -> Told:
+    def then(self, reason: Hashable) -> Told:
         """The same after one more attempt that failed, for another reason than the last one."""
         if reason in self.known:
             return Told(reason, self.known, self.returns + 1)
