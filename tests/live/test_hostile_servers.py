@@ -36,6 +36,7 @@ HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], HttpReader]]:
     """Plays a server that answers every connection in its own way; answers who asks it."""
     sockets: list[socket.socket] = []
+    readers: list[HttpReader] = []
 
     def start(play: Callable[[socket.socket], None]) -> HttpReader:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -52,11 +53,13 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], HttpReader]]
 
         threading.Thread(target=run, daemon=True).start()
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        return HttpReader(
-            httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {SECRET}"}), _status
-        )
+        client = httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {SECRET}"})
+        readers.append(HttpReader(client, _status))
+        return readers[-1]
 
     yield start
+    for reader in readers:
+        reader.close()  # a connection that is kept alive outlives its answer
     for each in sockets:
         each.close()
 
