@@ -14,8 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from harness.cluster.model import Cluster
-from harness.errors import (
+from harness.base.errors import (
     ClusterError,
     Fault,
     HarnessError,
@@ -24,10 +23,13 @@ from harness.errors import (
     PolicyError,
     TraceError,
 )
-from harness.hookspecs import hookimpl
-from harness.metrics.measurement import Measurement, Window
-from harness.options import Option, boolean
+from harness.base.options import Option, boolean
+from harness.cluster.model import Cluster
 from harness.plugins import Plugins
+from harness.plugins.hookspecs import hookimpl
+from harness.plugins.measurement import Measurement, Window
+from harness.plugins.reading import Reading
+from harness.plugins.registries import RegisterMetric, RegisterPolicy, RegisterReader
 from harness.policy import (
     Admit,
     Bind,
@@ -49,10 +51,10 @@ from harness.policy import (
     Wake,
     Why,
 )
-from harness.registries import RegisterMetric, RegisterPolicy, RegisterReader
-from harness.trace.reader import Reading
 
 if TYPE_CHECKING:
+    from harness.analysis.comparison import Comparison
+    from harness.analysis.explanation.explain import explain
     from harness.api import (
         compare,
         forecast,
@@ -64,14 +66,12 @@ if TYPE_CHECKING:
         sweep,
         tune,
     )
-    from harness.comparison import Comparison
-    from harness.experiments.experiment import Experiment
-    from harness.experiments.tuned import Tuned
-    from harness.explanation.explain import explain
-    from harness.forecasting.forecast import Forecast
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
+    from harness.studies.experiments.experiment import Experiment
+    from harness.studies.forecasting.forecast import Forecast
+    from harness.studies.tuning.result import Tuned
 
 _LAZY = {
     "replay": "harness.api",
@@ -80,15 +80,15 @@ _LAZY = {
     "replay_all": "harness.api",
     "sweep": "harness.api",
     "tune": "harness.api",
-    "Tuned": "harness.experiments.tuned",
+    "Tuned": "harness.studies.tuning.result",
     "forecast": "harness.api",
-    "Forecast": "harness.forecasting.forecast",
-    "Experiment": "harness.experiments.experiment",
+    "Forecast": "harness.studies.forecasting.forecast",
+    "Experiment": "harness.studies.experiments.experiment",
     "Request": "harness.runs.request",
     "compare": "harness.api",
     "make_report": "harness.api",
-    "Comparison": "harness.comparison",
-    "explain": "harness.explanation.explain",
+    "Comparison": "harness.analysis.comparison",
+    "explain": "harness.analysis.explanation.explain",
     "Plan": "harness.runs.plan",
     "Run": "harness.runs.run",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.plugins import Plugins, load
 from harness.runs.arguments import check_arguments, check_forecast, checked_requests
 from harness.runs.execution import execute
@@ -20,16 +20,16 @@ from harness.runs.run import Keep, Run, opened
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from harness.analysis.comparison import Comparison
+    from harness.analysis.report.report import Report
     from harness.cluster.model import Cluster
-    from harness.comparison import Comparison
     from harness.engine.losses import Losses
-    from harness.experiments.experiment import Experiment
-    from harness.experiments.making import Made
-    from harness.experiments.sweeping import State
-    from harness.experiments.tuned import Tuned
-    from harness.forecasting.forecast import Forecast
     from harness.policy import PolicyFactory
-    from harness.report.report import Report
+    from harness.studies.experiments.evaluation import Made
+    from harness.studies.experiments.experiment import Experiment
+    from harness.studies.experiments.sweep import State
+    from harness.studies.forecasting.forecast import Forecast
+    from harness.studies.tuning.result import Tuned
     from harness.trace.calibration import Calibration
     from harness.trace.shake import Shake, Twin
     from harness.trace.trace import Trace
@@ -213,9 +213,9 @@ def sweep(
         ReplayError: the executor is gone.
         RunError: something cannot be written.
     """
-    from harness.experiments.preparing import prepared
-    from harness.experiments.reading import load_spec, spec_of
-    from harness.experiments.sweeping import Sweep
+    from harness.studies.experiments.parsing import load_spec, spec_of
+    from harness.studies.experiments.preparation import prepared
+    from harness.studies.experiments.sweep import Sweep
 
     check_arguments(
         {
@@ -262,8 +262,8 @@ def tune(
         ReplayError: the present configuration cannot be replayed, or the executor is gone.
         RunError: something cannot be written.
     """
-    from harness.experiments.tuner import Tuner
-    from harness.experiments.tuning import load_tuning, tuning_of
+    from harness.studies.tuning.specification import load_tuning, tuning_of
+    from harness.studies.tuning.tuner import Tuner
 
     check_arguments(
         {"spec": spec, "output": output, "workers": workers, "executor": executor, "plugins": plugins}
@@ -322,7 +322,7 @@ def forecast(
         OptionError: an argument is of no type that it can have, or the executor forks.
         ReplayError: a future could not be played, or the executor is gone.
     """
-    from harness.forecasting.making import Asked
+    from harness.studies.forecasting.from_files import Asked
 
     check_forecast(
         {
@@ -397,7 +397,7 @@ def compare(
         OptionError: an argument is of no type that it can have.
         ReplayError: some twins failed; the others are kept.
     """
-    from harness.comparison import Comparison
+    from harness.analysis.comparison import Comparison
 
     check_arguments(
         {
@@ -414,7 +414,7 @@ def compare(
     if shake is not None:
         comparison.pairs.require_whole()  # before anything is replayed
     if isolated:
-        from harness.runs.isolated import Isolated
+        from harness.studies.isolated import Isolated
 
         plugins = plugins or load()
         measured = Isolated(comparison.runs, plugins).measured(workers=workers)
@@ -424,7 +424,7 @@ def compare(
         comparison = Comparison(_judged(comparison.runs, plugins, workers), chosen=chosen_by)
     if shake is None:
         return comparison
-    from harness.runs.twins import Twins
+    from harness.studies.twins import Twins
     from harness.trace.shake import Shake
 
     chosen = shake if isinstance(shake, Shake) else Shake.parse(shake)
@@ -454,7 +454,7 @@ def isolated(
         OptionError: an argument is of no type that it can have.
         ReplayError: some replays failed; the others are kept.
     """
-    from harness.runs.isolated import Isolated
+    from harness.studies.isolated import Isolated
 
     check_arguments({"workers": workers, "plugins": plugins})
     return Isolated(opened(runs), plugins or load()).measured(workers=workers)
@@ -483,8 +483,8 @@ def idle_causes(
 
 
 def _judged(runs: Sequence[Run], plugins: Plugins, workers: int | None) -> list[Run]:
-    from harness.runs.idle_causes import judged_runs, judging
     from harness.runs.side_by_side import carry_out
+    from harness.studies.idle_causes import judged_runs, judging
 
     requests = judging(runs, plugins)
     return judged_runs(requests, dict(carry_out(requests, plugins, workers=workers)))
@@ -514,8 +514,8 @@ def make_report(
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
         PluginError: a section failed.
     """
-    from harness.comparison import Comparison
-    from harness.report.report import compose
+    from harness.analysis.comparison import Comparison
+    from harness.analysis.report.report import compose
 
     check_arguments({"plugins": plugins, "command": command, "gantt": gantt})
     comparison = runs if isinstance(runs, Comparison) else compare(runs, baseline=baseline)

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 import yaml
 
-from harness.generate.uniform import uniform
+from harness.trace.generate.uniform import uniform
 
 TRACES = Path(__file__).parents[1] / "traces"
 GPU = "nvidia.com/gpu"

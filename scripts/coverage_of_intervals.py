@@ -31,14 +31,14 @@ import yaml
 from numpy.typing import NDArray
 
 import harness
-from harness.comparison.family import Family
-from harness.comparison.headlines import HEADLINES
-from harness.comparison.missing import Lack
-from harness.comparison.paired import Paired
-from harness.comparison.shaken import Shaken
+from harness.analysis.comparison.family import Family
+from harness.analysis.comparison.headlines import HEADLINES
+from harness.analysis.comparison.missing import Lack
+from harness.analysis.comparison.paired import Paired
+from harness.analysis.comparison.shaken import Shaken
+from harness.analysis.comparison.statistics import bootstrap
+from harness.analysis.comparison.statistics.significance import LEVEL, of_pairs
 from harness.runs.run import Run
-from harness.statistics import bootstrap
-from harness.statistics.significance import LEVEL, of_pairs
 
 Numbers = NDArray[np.float64]
 

@@ -19,9 +19,9 @@ import click
 import polars as pl
 
 import harness
+from harness.base.units import HOUR, parse_duration
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
-from harness.units import HOUR, parse_duration
 
 _SUBMITTED = pl.col("submit_time")
 

@@ -21,8 +21,8 @@ import click
 import polars as pl
 
 import harness
-from harness.comparison.figures import shown
-from harness.units import DAY, HOUR, HOURS_OF_RESOURCES, MINUTE
+from harness.analysis.comparison.figures import shown
+from harness.base.units import DAY, HOUR, HOURS_OF_RESOURCES, MINUTE
 
 ROOT = Path(__file__).parents[1]
 GPU = "nvidia.com/gpu"

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import yaml
 
-from harness.units import format_amount, to_amount
+from harness.base.units import format_amount, to_amount
 
 _NODE = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8"}
 _VERSION = "kueue.x-k8s.io/v1beta2"

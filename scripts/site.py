@@ -22,12 +22,12 @@ import polars as pl
 import yaml
 
 import harness
-from harness.experiments.objectives import Judged
-from harness.experiments.reporting import report
-from harness.options import Option, durations, option_text
+from harness.base.options import Option, durations, option_text
+from harness.base.tables import schemas
+from harness.base.text import printable
 from harness.plugins import Plugins, load
-from harness.recording import schemas
-from harness.text import printable
+from harness.studies.experiments.objectives import Judged
+from harness.studies.experiments.report import report
 
 ROOT = Path(__file__).resolve().parents[1]
 TOP = (
@@ -38,12 +38,12 @@ TOP = (
 API = (
     "harness",
     "harness.policy",
-    "harness.hookspecs",
-    "harness.report.blocks",
-    "harness.options",
+    "harness.plugins.hookspecs",
+    "harness.analysis.report.blocks",
+    "harness.base.options",
     "harness.testing",
     "harness.testing.checks",
-    "harness.errors",
+    "harness.base.errors",
 )
 """The modules whose docstrings are shown: what a program or a plugin uses."""
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Job
-from harness.options import resolve
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.policy import Arrival
 from harness.testing import Decisions, Script, replayed
-from harness.units import SECOND
 from harness_plugins.backfill import OPTIONS, backfilling
 
 

@@ -16,10 +16,10 @@ from reader_samples import KUBERNETES, OPENB
 from watched_cluster import VERSIONS, WatchedCluster
 
 from harness.cluster.manifests import dump_yaml
-from harness.live.cluster import Kind
-from harness.live.folder import recording_folder
-from harness.live.follow import Seen
-from harness.live.record import Recorder
+from harness.readers.live.cluster import Kind
+from harness.readers.live.folder import recording_folder
+from harness.readers.live.follow import Seen
+from harness.readers.live.record import Recorder
 
 ROOT = Path(__file__).parents[1]
 PAGES = [

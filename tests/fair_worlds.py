@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.cluster.kueue_configuration import STRATEGIES
+from harness.base.memo import Memo
+from harness.base.units import SECOND
+from harness.cluster.kinds.kueue_configuration import STRATEGIES
 from harness.cluster.load import cluster_from
-from harness.memo import Memo
-from harness.units import SECOND
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share, weights_of
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from fuzz.manifests import COHORT, FLAT, FLAVOR, NODES, OTHERS, QUEUES, TREE
 
 from harness.cluster.coverage.verdicts import Place, Row
-from harness.cluster.kinds import KINDS
+from harness.cluster.kinds.table import KINDS
 
 LISTS = Path(__file__).parent / "cluster" / "fields"
 

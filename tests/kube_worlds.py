@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Job, PodSet
-from harness.cluster.fields import Fields
+from harness.base.errors import Fault
+from harness.base.units import SECOND
+from harness.cluster.kinds.pod_reading import read_pod
 from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import read_pod
+from harness.cluster.yaml.fields import Fields
 from harness.engine import Engine
 from harness.engine.events import ACTIONS, STATES, Fact
-from harness.errors import Fault
 from harness.policy import Arrival
-from harness.units import SECOND
 from harness_plugins.kube.policy import default_preemption
 
 HOSTNAME = "kubernetes.io/hostname"

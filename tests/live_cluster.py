@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from harness.base.units import SECOND
 from harness.runs.run import Run
-from harness.units import SECOND
 
 Manifest = dict[str, Any]
 Spans = dict[int, tuple[int, int]]

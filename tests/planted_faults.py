@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 
 import harness
+from harness.analysis.validation import Validation
+from harness.base.units import MINUTE, SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.plugins import load
 from harness.runs.outcome import outcome_of
 from harness.trace.trace import open_trace
 from harness.trace.write import write_trace
-from harness.units import MINUTE, SECOND
-from harness.validation import Validation
 
 PLUGINS = load()
 KUEUE = "kueue.x-k8s.io/v1beta2"

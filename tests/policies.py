@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Admit, Bind, Cluster, Decision, Job, Preempt, Reject, View, Wake, Why
+from harness.base.units import SECOND
 from harness.policy import PolicyFactory
-from harness.units import SECOND
 
 
 class Greedy:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.explanation.clock import Clock
-from harness.explanation.explain import units_of
-from harness.explanation.histories import Histories
-from harness.explanation.history import PREEMPTS, Event, History
-from harness.explanation.story import Story
-from harness.explanation.vocabulary import Units
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.explanation.explain import units_of
+from harness.analysis.explanation.histories import Histories
+from harness.analysis.explanation.history import PREEMPTS, Event, History
+from harness.analysis.explanation.story import Story
+from harness.analysis.explanation.vocabulary import Units
+from harness.base.units import MINUTE
 from harness.runs.run import Run
-from harness.units import MINUTE
 
 _NUMBER = re.compile(r"(?<![\w./-])\d+(?:,\d{3})*(?:\.\d+)?(?:[kMGTPEmun]i?)?(?![\w/-])")
 _JOB = re.compile(r"\bjob ([^\s;:,()]+)")

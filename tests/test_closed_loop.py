@@ -13,10 +13,10 @@ import pytest
 from live_cluster import LiveCluster
 
 import harness
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.runs.run import Run
-from harness.units import SECOND
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 GI = 2**30

@@ -14,7 +14,7 @@ from policies import Greedy
 import harness
 from harness import Request
 from harness.api import replay_all
-from harness.runs.children import Pool
+from harness.runs.child_processes import Pool
 
 _MANY = 100_000
 """So many objects are made before the collector looks, at least."""

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from policies import Greedy
 
 import harness
-from harness.comparison.changes import Evidence, Ground, Verdict, change_of
-from harness.comparison.figures import changed, digits_of, shown, within
-from harness.errors import RunError
-from harness.statistics.significance import Interval
-from harness.text import aligned, columns, counted, printable, shortened
+from harness.analysis.comparison.changes import Evidence, Ground, Verdict, change_of
+from harness.analysis.comparison.figures import changed, digits_of, shown, within
+from harness.analysis.comparison.statistics.significance import Interval
+from harness.base.errors import RunError
+from harness.base.text import aligned, columns, counted, printable, shortened
 
 WriteTrace = Callable[..., Path]
 

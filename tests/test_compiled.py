@@ -20,9 +20,9 @@ import pytest
 from package_imports import is_stable
 
 import harness
-from harness.build import compiled_sources, is_compiled
+from harness.base.build import compiled_sources, is_compiled
+from harness.base.memo import Memo
 from harness.cli import main
-from harness.memo import Memo
 from harness.models.quota import QuotaTree
 from harness.runs.identity import code_of_harness
 
@@ -70,7 +70,7 @@ def test_the_border_to_plugins_stays_plain(build: ModuleType) -> None:
     """Compiled code checks types in its own words; the engine, the referee and decisions have better ones."""
     rooms = {path.relative_to(ROOT).as_posix() for path in compiled(build)}
     assert len(rooms) > 120
-    ours = ("harness/models/", "harness/memo.py", "plugins/harness_plugins/")
+    ours = ("harness/models/", "harness/base/memo.py", "plugins/harness_plugins/")
     assert all(name.startswith(ours) for name in rooms)
 
 
@@ -174,7 +174,7 @@ def test_what_is_compiled_is_imported(
         pytest.skip(f"nothing can be compiled here: {lack}")
     monkeypatch.setenv("HARNESS_COMPILE", "1")
     build_data: dict[str, Any] = {"force_include": {}}
-    making = hook(include=["harness/memo.py"], exclude=[])
+    making = hook(include=["harness/base/memo.py"], exclude=[])
     making.initialize("standard", build_data)
     for path, inside in build_data["force_include"].items():
         place = tmp_path / "site" / inside
@@ -183,7 +183,7 @@ def test_what_is_compiled_is_imported(
     making.finalize("standard", build_data, "")
     assert (build_data["pure_python"], build_data["infer_tag"]) == (False, True)
     (tmp_path / "site" / "harness" / "__init__.py").touch()
-    asked = "import harness.memo; memo = harness.memo.Memo(2); memo[1] = 2; print(harness.memo.__file__)"
+    asked = "import harness.base.memo; memo = harness.base.memo.Memo(2); memo[1] = 2; print(harness.base.memo.__file__)"
     ran = subprocess.run(
         [sys.executable, "-c", asked], cwd=tmp_path / "site", capture_output=True, text=True, check=True
     )

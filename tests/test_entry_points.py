@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.entry_points import installed
+from harness.plugins.entry_points import installed
 
 
 def _install(folder: Path, name: str) -> Path:

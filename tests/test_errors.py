@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.errors import HarnessError
+from harness.base.errors import HarnessError
 
 
 def test_a_traceback_ends_with_what_to_do(write_trace: Callable[..., Path]) -> None:
@@ -28,4 +28,4 @@ def test_a_traceback_ends_with_what_to_do(write_trace: Callable[..., Path]) -> N
 def test_without_a_hint_it_ends_with_what_happened() -> None:
     """No empty line is added."""
     told = traceback.format_exception_only(HarnessError("it happened"))
-    assert told == ["harness.errors.HarnessError: it happened\n"]
+    assert told == ["harness.base.errors.HarnessError: it happened\n"]

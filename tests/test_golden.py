@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import harness
-from harness.units import SECOND
+from harness.base.units import SECOND
 
 GOLDEN = Path(__file__).parent / "golden"
 SHARED = Path(__file__).parents[2] / "shared" / "peers" / "data"

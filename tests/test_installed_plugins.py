@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.scaffold.package import KINDS, commands
+from harness.plugins.scaffold.package import KINDS, commands
 
 ROOT = Path(__file__).parents[1]
 VOLCANO = ROOT / "docs" / "examples" / "volcano_proportion"

@@ -13,8 +13,8 @@ from cli_environment import called
 from live_dumps import GPU, ago, history, job, node, owner, pod, queue, running, trace, workload, written
 
 import harness
+from harness.base.units import HOUR, SECOND
 from harness.runs.run import Run
-from harness.units import HOUR, SECOND
 
 KUEUES = ("kueue-classic", "fairsharing")
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 
 
 def test_a_memo_that_is_full_starts_over() -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import OptionError
-from harness.options import Option, boolean, did_you_mean, factor, factor_text, resolve
-from harness.units import SECOND, parse_duration
+from harness.base.errors import OptionError
+from harness.base.options import Option, boolean, did_you_mean, factor, factor_text, resolve
+from harness.base.units import SECOND, parse_duration
 
 ORDER = Option("order", "fifo", "the order of the queue", choices=("fifo", "priority"))
 BORROW = Option("borrow", True, "whether to borrow", type=boolean)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from package_imports import BESIDES, STABLE, internal_imports, is_stable
 
-from harness.bundled import BUNDLED
+from harness.trace.bundled import BUNDLED
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {"harness": ROOT / "harness", "harness_plugins": ROOT / "plugins" / "harness_plugins"}
@@ -72,12 +72,12 @@ def test_the_wheel_holds_exactly_the_two_packages(tmp_path: Path) -> None:
     assert {name for name in names if not name.endswith(".dist-info")} == {"harness", "harness_plugins"}
     inside = zipfile.ZipFile(wheel).namelist()
     assert "harness/py.typed" in inside
-    assert {f"harness/bundled/{name}.parquet" for name in BUNDLED} <= set(inside)
-    assert "harness/bundled/README.md" in inside
+    assert {f"harness/trace/bundled/{name}.parquet" for name in BUNDLED} <= set(inside)
+    assert "harness/trace/bundled/README.md" in inside
     assert "harness_plugins/py.typed" in inside
-    templates = (ROOT / "harness" / "scaffold").rglob("*.tmpl")
+    templates = (ROOT / "harness" / "plugins" / "scaffold").rglob("*.tmpl")
     assert {path.relative_to(ROOT).as_posix() for path in templates} <= set(inside)
-    assert {f"harness/report/page.{kind}" for kind in ("html", "css", "js")} <= set(inside)
+    assert {f"harness/analysis/report/page.{kind}" for kind in ("html", "css", "js")} <= set(inside)
 
 
 def test_built_in_plugins_and_examples_import_stable_names_only() -> None:
@@ -194,7 +194,12 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
 _UNUSED = {
     *("scipy", "pandas", "altair", "asyncio", "pyarrow.compute", "pyarrow.dataset", "numpy.ma"),
     *("gzip", "harness.trace.shake"),
-    *("harness.experiments", "harness.explanation", "harness.comparison.conditions", "harness.report.blocks"),
+    *(
+        "harness.studies.experiments",
+        "harness.analysis.explanation",
+        "harness.analysis.comparison.conditions",
+        "harness.analysis.report.blocks",
+    ),
     *("harness.cluster.slurm.nodes", "multiprocessing.connection"),
 }
 

@@ -14,9 +14,12 @@ from click.testing import CliRunner
 from policies import Greedy
 
 import harness
-from harness import build, hookimpl, plugins, registries
+from harness import hookimpl
+from harness.base import build
+from harness.base.errors import PluginError
 from harness.cli import cli
-from harness.errors import PluginError
+from harness.plugins import loading as plugins
+from harness.plugins import registries
 
 ROOT = Path(__file__).parents[1]
 
@@ -107,7 +110,7 @@ def test_plugins_of_another_installation_that_fail_are_told_as_such(monkeypatch:
 
     assert build.mixed() is None
     loaded = plugins.load(extra={"broken": plugin(harness_register_policies=hook)})
-    monkeypatch.setattr(build, "__file__", str(Path("/checkout/harness/build.py")))
+    monkeypatch.setattr(build, "__file__", str(Path("/checkout/harness/base/build.py")))
     with pytest.raises(PluginError, match=r"\nharness is imported from .*, but its plugins from ") as raised:
         loaded.policy("half")
     assert (

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.base.units import SECOND
 from harness.plugins import load
 from harness.testing import pool
 from harness.trace.trace import open_trace
-from harness.units import SECOND
 
 LOGS = Path(__file__).parents[2] / "shared/traces"
 LOG = LOGS / "swf-ctc-sp2-1996/CTC-SP2-1996-3.1-cln.swf.gz"

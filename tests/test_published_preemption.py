@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.units import SECOND
 from harness.testing import Decisions
-from harness.units import SECOND
 
 SCRIPT = Path(__file__).parents[1] / "docs" / "examples" / "preemption_design.py"
 

@@ -12,7 +12,8 @@ from cli_environment import called
 from test_closed_loop import cluster_of, trace_of
 
 import harness
-from harness.errors import OptionError, TraceError
+from harness.base.errors import OptionError, TraceError
+from harness.base.units import SECOND
 from harness.plugins import load
 from harness.runs.outcome import outcome_of
 from harness.runs.recorded import notes_of
@@ -20,7 +21,6 @@ from harness.runs.run import Run
 from harness.testing import pool
 from harness.trace.calibration import Calibration
 from harness.trace.write import write_trace
-from harness.units import SECOND
 
 PLUGINS = load()
 

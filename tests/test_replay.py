@@ -21,15 +21,15 @@ from policies import AtRandom, Greedy, PodByPod, Priority
 
 import harness
 from harness import Decision, Refuse
-from harness.difference import Difference
-from harness.errors import DecisionError, OptionError, PolicyError, RunError, TraceError
-from harness.metrics.measurement import Window
-from harness.metrics.resource_time import resource_time
+from harness.analysis.difference import Difference
+from harness.analysis.metrics.resource_time import resource_time
+from harness.base.errors import DecisionError, OptionError, PolicyError, RunError, TraceError
+from harness.base.tables import schemas
+from harness.base.tables.parquet import TIMES
+from harness.base.units import SECOND
 from harness.plugins import load
-from harness.recording import schemas
-from harness.recording.parquet import TIMES
+from harness.plugins.measurement import Window
 from harness.runs.run import TABLES
-from harness.units import SECOND
 
 WriteTrace = Callable[..., Path]
 NODES = """
@@ -426,8 +426,8 @@ def test_jobs_that_end_out_of_order_are_written_in_order_of_arrival(
     write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chunk of jobs waits for those before it, and the last one ends with the last job that arrived."""
-    monkeypatch.setattr("harness.recording.recorder._CHUNK", 3)
-    monkeypatch.setattr("harness.recording.job_results._AT_ONCE", 2)
+    monkeypatch.setattr("harness.runs.recording.recorder._CHUNK", 3)
+    monkeypatch.setattr("harness.runs.recording.job_results._AT_ONCE", 2)
     rows = [{"submit_time": number, "duration": 90 if number in (0, 4) else 2} for number in range(11)]
     run = harness.replay(write_trace(*rows), until="9500ms", output=tmp_path / "results")
     assert run.jobs["submit_time"].dt.total_seconds().to_list() == list(range(10))
@@ -442,7 +442,7 @@ def test_chunks_do_not_show(write_trace: WriteTrace, tmp_path: Path, monkeypatch
     ]
     trace = write_trace(*rows)
     whole = harness.replay(trace, output=tmp_path / "whole")
-    monkeypatch.setattr("harness.recording.recorder._CHUNK", 7)
+    monkeypatch.setattr("harness.runs.recording.recorder._CHUNK", 7)
     parts = harness.replay(trace, output=tmp_path / "parts")
     for name in TABLES:
         assert parts.scan(name).collect().equals(whole.scan(name).collect()), name

@@ -11,7 +11,7 @@ import pytest
 from cli_environment import called
 from package_imports import internal_imports
 
-from harness.scaffold.package import KINDS
+from harness.plugins.scaffold.package import KINDS
 
 
 def new(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import harness
-from harness.metrics.resource_time import resource_time
-from harness.units import SECOND
+from harness.analysis.metrics.resource_time import resource_time
+from harness.base.units import SECOND
 
 CLUSTER = """
 apiVersion: v1

@@ -11,14 +11,14 @@ import pytest
 
 import harness
 from harness import api
-from harness.cluster.kueue_configuration import KueueConfiguration
-from harness.cluster.wait_for_pods_ready import WaitForPodsReady
-from harness.errors import OptionError
-from harness.metrics.resource_time import resource_time
+from harness.analysis.metrics.resource_time import resource_time
+from harness.base.errors import OptionError
+from harness.base.units import SECOND
+from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.plugins import load
 from harness.testing.checks import check_run
 from harness.testing.worlds import random_world
-from harness.units import SECOND
 
 KUEUE = """
 apiVersion: kueue.x-k8s.io/v1beta2

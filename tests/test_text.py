@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.text import aligned, columns, counted, printable, times, told_apart
+from harness.base.text import aligned, columns, counted, printable, times, told_apart
 
 
 def test_one_of_something_is_in_the_singular() -> None:

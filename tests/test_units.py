@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import InputError
-from harness.units import (
+from harness.base.errors import InputError
+from harness.base.units import (
     DAY,
     HOUR,
     INT64_MAX,

@@ -13,16 +13,16 @@ from cli_environment import called
 from planted_faults import PLUGINS, POOLS, QUEUES, cluster_of, held, jobs_of, validated, write
 
 import harness
+from harness.analysis.report import Figure, Table
+from harness.analysis.validation import Validation
+from harness.analysis.validation.calibrate import calibrate
+from harness.analysis.validation.errors import errors_of
+from harness.analysis.validation.findings import LATE, LESS, Finding
+from harness.analysis.validation.text import text
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.cluster.manifests import dump_yaml
-from harness.report import Figure, Table
 from harness.runs.request import Request
 from harness.trace.trace import open_trace
-from harness.units import DAY, HOUR, MINUTE, SECOND
-from harness.validation import Validation
-from harness.validation.calibrate import calibrate
-from harness.validation.errors import errors_of
-from harness.validation.findings import LATE, LESS, Finding
-from harness.validation.text import text
 
 
 def within(found: float, planted: float, part: float = 0.2) -> bool:

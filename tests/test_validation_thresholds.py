@@ -16,9 +16,9 @@ import polars as pl
 import pytest
 from planted_faults import POOLS, QUEUES, cluster_of, held, jobs_of, validated
 
-from harness.units import DAY, SECOND
-from harness.validation import Validation, findings
-from harness.validation.findings import LATE, Finding, findings_of
+from harness.analysis.validation import Validation, findings
+from harness.analysis.validation.findings import LATE, Finding, findings_of
+from harness.base.units import DAY, SECOND
 
 Worlds = list[Validation]
 

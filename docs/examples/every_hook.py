@@ -10,8 +10,8 @@ import click
 import polars as pl
 
 import harness
+from harness.analysis.report import Table
 from harness.models import manifests
-from harness.report import Table
 
 
 class Fifo:

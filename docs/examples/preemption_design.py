@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 
-from harness.options import resolve
+from harness.base.options import resolve
 from harness.plugins import load
 from harness.testing import Decisions, Script, nodes, replayed
 

@@ -9,6 +9,10 @@ from typing import Any
 
 import click
 
+from harness.base.collector import collect_seldom
+from harness.base.errors import HarnessError, InputError, blamed_on
+from harness.base.freed_memory import keep_for_seconds
+from harness.base.linear_algebra import in_one_thread
 from harness.cli.context import ARGUMENTS, PluginChoice
 from harness.cli.failure import (
     end_like_ctrl_c,
@@ -19,10 +23,6 @@ from harness.cli.failure import (
 )
 from harness.cli.group import Group
 from harness.cli.screen import guard_terminals
-from harness.collector import collect_seldom
-from harness.errors import HarnessError, InputError, blamed_on
-from harness.freed_memory import keep_for_seconds
-from harness.linear_algebra import in_one_thread
 
 COMMANDS = {
     "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
@@ -110,7 +110,7 @@ def _choice(ctx: click.Context) -> PluginChoice:
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from harness.build import version
+        from harness.base.build import version
 
         click.echo(f"harness, version {version()}")
         ctx.exit()

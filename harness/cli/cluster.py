@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.text import aligned, counted, printable
 from harness.cli.cluster_init import init
 from harness.cli.cluster_room import room_lines
 from harness.cli.cluster_slurm import from_slurm
@@ -16,7 +17,6 @@ from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import spare, write_output
 from harness.cli.screen import put
-from harness.text import aligned, counted, printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceGroup
@@ -49,8 +49,8 @@ def check(file: Path, *, as_json: bool) -> None:
     such files, or - for standard input; several are one cluster with commas between them. What they say that
     is not modelled is named on stderr. Faults are listed, all of them, and the exit code is 2.
     """
+    from harness.base.errors import ClusterError, InputError
     from harness.cluster.load import load_cluster
-    from harness.errors import ClusterError, InputError
 
     try:
         found = load_cluster(file)
@@ -85,7 +85,7 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
-    from harness.cluster.sources import sources
+    from harness.cluster.yaml.sources import sources
 
     if output is not None:
         for each in sources(file):
@@ -115,7 +115,7 @@ def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None
     """
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import to_manifests
-    from harness.cluster.sources import sources
+    from harness.cluster.yaml.sources import sources
 
     if output is not None:
         for path in (file, *patches):
@@ -287,8 +287,8 @@ def _counts(content: Mapping[str, Any]) -> str:
 
 
 def _amount(resource: str, amount: int) -> str:
+    from harness.base.units import format_amount
     from harness.cluster.model import UNLIMITED
-    from harness.units import format_amount
 
     return "unlimited" if amount >= UNLIMITED else format_amount(resource, amount)
 

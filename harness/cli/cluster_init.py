@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import InputError, OptionError
+from harness.base.text import printable
+from harness.base.units import exact_number, to_amount
 from harness.cli.calibration import calibrated
 from harness.cli.output import spare, write_output
 from harness.cli.screen import put
 from harness.cli.trace_file import from_file, open_file
-from harness.errors import InputError, OptionError
-from harness.text import printable
-from harness.units import exact_number, to_amount
 
 if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
@@ -71,8 +71,8 @@ def init(
     A real cluster would accept them, and a replay takes them with --cluster. With options that change the
     trace, give a replay the same ones.
     """
+    from harness.base.options import factor
     from harness.cluster.manifests import dump_yaml
-    from harness.options import factor
     from harness.trace.starter import start
 
     if output is not None:
@@ -115,7 +115,7 @@ def _node(text: str) -> dict[str, int]:
 
 def _levels(text: str) -> dict[str, int]:
     """Level -> how many of what is below it are in one domain, from the finest to the coarsest."""
-    from harness.cluster.core import HOSTNAME
+    from harness.cluster.kinds.core import HOSTNAME
 
     found: dict[str, int] = {}
     for part in text.split(","):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.text import aligned, counted, printable
+from harness.base.text import aligned, counted, printable
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -35,8 +35,8 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _row(room: Mapping[str, Any]) -> tuple[str, ...]:
+    from harness.base.units import format_amount
     from harness.cluster.model import UNLIMITED
-    from harness.units import format_amount
 
     resource = room["resource"]
     unlimited = room["nominal"] >= UNLIMITED

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from harness.base.text import printable
 from harness.cli.output import spare, write_output
 from harness.cli.screen import put
-from harness.text import printable
 
 
 @click.command(

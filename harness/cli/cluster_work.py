@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.cluster.disruption import Share
+    from harness.cluster.kinds.disruption import Share
+    from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.workloads import Workload
     from harness.cluster.model import Cluster
-    from harness.cluster.pods import Pod
-    from harness.cluster.workloads import Workload
 
 _HOLDS, _WAITS, _RUNS = "holds quota", "waits", "runs"
 _WORKLOADS = (_HOLDS, _WAITS, "deactivated", "finished")

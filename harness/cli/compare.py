@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.text import printable
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.screen import put, show_table, terminal_width
-from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.comparison.conditions import Check
+    from harness.analysis.comparison.conditions import Check
 
 
 @click.command(
@@ -88,10 +88,12 @@ def compare(
     With --shake, --fail-on fails where the whole 95 % interval is beyond the bound. It passes as undecided
     where the bound lies within the interval.
     """
-    from harness.comparison import Comparison  # not by way of `harness.api`, which knows how to replay
-    from harness.comparison.conditions import NEEDS_TWINS, parse_condition
-    from harness.comparison.gate import checks_markdown, checks_text
-    from harness.errors import CheckError, HarnessError, OptionError
+    from harness.analysis.comparison import (
+        Comparison,  # not by way of `harness.api`, which knows how to replay
+    )
+    from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
+    from harness.analysis.comparison.gate import checks_markdown, checks_text
+    from harness.base.errors import CheckError, HarnessError, OptionError
 
     parsed = [parse_condition(text) for text in conditions]
     if fail_on_values and not parsed:

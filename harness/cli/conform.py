@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.text import aligned, printable
 from harness.cli.context import PluginChoice, loaded_plugins
-from harness.text import aligned, printable
 
 if TYPE_CHECKING:
-    from harness.conformance import Case, Report, Verdict
+    from harness.plugins.conformance import Case, Report, Verdict
 
 _SHOWN_CASES = 3
 _SHOWN_DIFFERENCES = 8
@@ -53,8 +53,8 @@ def conform(
     FILE holds cases, one a line: the state of a cluster, a question, and what the component's own code
     answered. The exit code is 1 if a plugin answers any of them differently.
     """
-    from harness.conformance import check, component_of, judge, read_cases
-    from harness.errors import CheckError, InputError
+    from harness.base.errors import CheckError, InputError
+    from harness.plugins.conformance import check, component_of, judge, read_cases
 
     plugins = loaded_plugins(ctx)
     cases = read_cases(files, component=component, features=features, case=case_id)

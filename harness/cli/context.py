@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import HarnessError, PluginError, is_of_plugin, told
+from harness.base.errors import HarnessError, PluginError, is_of_plugin, told
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -64,7 +64,8 @@ class PluginChoice:
 
     def _third_parties(self) -> Plugins:
         """The plugins of other distributions; ours add no commands, and help need not wait for them."""
-        from harness.plugins import load, third_parties
+        from harness.plugins import load
+        from harness.plugins.loading import third_parties
 
         return load(only=third_parties() - set(self.blocked))
 

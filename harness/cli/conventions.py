@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from harness.text import counted
+from harness.base.text import counted
 
 if TYPE_CHECKING:
     from harness.trace.trace import Trace

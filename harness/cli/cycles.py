@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import OptionError
+from harness.base.text import printable
 from harness.cli.replays import ending
-from harness.errors import OptionError
-from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.explanation.cycles import Cycle, Observer
+    from harness.analysis.explanation.cycles import Cycle, Observer
     from harness.plugins import Plugins
     from harness.policy import Policy
     from harness.runs.plan import Plan
@@ -115,7 +115,7 @@ class _Telling:
 
     def observe(self, policy: Policy) -> Policy:
         """Stand before a policy."""
-        from harness.explanation.cycles import Observer
+        from harness.analysis.explanation.cycles import Observer
 
         # Whoever asks for all cycles gets those in which nothing happens, too.
         self._observer = Observer(policy, self._report, origin=self._origin, leaps=bool(self._jobs))
@@ -161,7 +161,7 @@ def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
     Raises:
         OptionError: one is not.
     """
-    from harness.explanation.names import close_to
+    from harness.analysis.explanation.names import close_to
     from harness.runs.questions import running_jobs
 
     if not jobs:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from harness.bundled import BUNDLED, bundled_path
+from harness.base.text import aligned
 from harness.cli.replay import replay
 from harness.cli.run_options import kept
-from harness.text import aligned
+from harness.trace.bundled import BUNDLED, bundled_path
 
 _FIRST = next(iter(BUNDLED))
 

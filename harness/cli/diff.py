@@ -27,7 +27,7 @@ Examples:
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 def diff(first: Path, second: Path, most: int, layout: str) -> None:
     """Show the first decision at which two runs of the same jobs part, and who gained or lost by it."""
-    from harness.difference import Difference
+    from harness.analysis.difference import Difference
     from harness.runs.run import Run
 
     difference = Difference(Run.open(first), Run.open(second))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from harness.base.errors import OptionError
 from harness.cli.context import command_line
 from harness.cli.group import Group
 from harness.cli.output import STDOUT, deliver, is_page
 from harness.cli.screen import show_table
-from harness.errors import OptionError
 
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
@@ -50,9 +50,9 @@ def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) 
     The frontier are the settings that no other one beats: none is as good in all objectives and better in
     one. Means are over seeds, with their 95 % intervals.
     """
-    from harness.experiments.experiment import Experiment
-    from harness.experiments.objectives import Judged
-    from harness.experiments.telling import show as told
+    from harness.studies.experiments.experiment import Experiment
+    from harness.studies.experiments.objectives import Judged
+    from harness.studies.experiments.table import show as told
 
     click.echo(told(Judged(Experiment.open(experiment), objectives, _pairs(where))))
 
@@ -99,9 +99,9 @@ def report(
     form: str | None,
 ) -> None:
     """Write a report: the frontier, who wins and loses there, effects, and what pairs of factors do."""
-    from harness.experiments.experiment import Experiment
-    from harness.experiments.objectives import Judged
-    from harness.experiments.reporting import report as made
+    from harness.studies.experiments.experiment import Experiment
+    from harness.studies.experiments.objectives import Judged
+    from harness.studies.experiments.report import report as made
 
     page = is_page(form, output)
     judged = Judged(Experiment.open(experiment), objectives, _pairs(where))
@@ -124,8 +124,8 @@ def compare(experiment: Path, items: tuple[int, ...], metrics: tuple[str, ...]) 
 
     An item stands for its setting, with all of its seeds.
     """
-    from harness.experiments.experiment import Experiment
-    from harness.experiments.objectives import Judged
-    from harness.experiments.telling import compare as told
+    from harness.studies.experiments.experiment import Experiment
+    from harness.studies.experiments.objectives import Judged
+    from harness.studies.experiments.table import compare as told
 
     show_table(told(Judged(Experiment.open(experiment)), items, metrics))

@@ -32,7 +32,7 @@ def explain(
 
     Only what the run recorded is told, in the same words for all plugins.
     """
-    from harness.explanation.explain import explain as answer_to
+    from harness.analysis.explanation.explain import explain as answer_to
     from harness.runs.run import Run
 
     opened = Run.open(run)

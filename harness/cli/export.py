@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import InputError, OptionError
+from harness.base.text import printable
+from harness.base.units import parse_duration
 from harness.cli.screen import binary_stdout
-from harness.errors import InputError, OptionError
-from harness.text import printable
-from harness.units import parse_duration
 
 if TYPE_CHECKING:
-    from harness.export.sink import BinarySink
-    from harness.metrics.measurement import Window
+    from harness.analysis.export.sink import BinarySink
+    from harness.plugins.measurement import Window
     from harness.runs.run import Run
 
 _TRACE = Path("run.pftrace.gz")
@@ -58,7 +58,7 @@ def export(
     perfetto shows queues and nodes as tracks, jobs and pods as slices, preemptions as flows, and what is
     allocated and pending as counters. openmetrics has the levels of the timeline at regular times.
     """
-    from harness.export.window import part_of
+    from harness.analysis.export.window import part_of
     from harness.runs.run import Run
 
     if step is not None and form != "openmetrics":
@@ -85,7 +85,7 @@ def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> Non
     Raises:
         InputError: it cannot be written.
     """
-    from harness.files.whole import whole_file
+    from harness.base.files.whole import whole_file
 
     try:
         with whole_file(place) as path, path.open("wb") as raw:
@@ -102,11 +102,11 @@ def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> Non
 
 def _write(run: Run, form: str, window: Window, step: int, file: BinarySink) -> None:
     if form == "perfetto":
-        from harness.export.perfetto import write_perfetto
+        from harness.analysis.export.perfetto import write_perfetto
 
         write_perfetto(run, window, file)
         return
-    from harness.export.openmetrics import write_openmetrics
+    from harness.analysis.export.openmetrics import write_openmetrics
 
     if run.info["trace"].get("times") != "timestamp":
         click.echo(

@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import click
 
-from harness.errors import HarnessError
-from harness.text import printable
+from harness.base.errors import HarnessError
+from harness.base.text import printable
 
 USAGE = 2
 """The exit code for wrong usage, bad input, and a machine that does not give what is needed."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import OptionError
+from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import loss_model, one_plugin
 from harness.cli.screen import can_redraw, steer, terminal_width
 from harness.cli.worlds import read_worlds
-from harness.errors import OptionError
-from harness.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,9 +102,9 @@ def forecast(
     job has run; what comes later is drawn from the same weekdays. Each future is played through the
     scheduler's plugin until all that waits now has started.
     """
-    from harness.experiments.elsewhere import dask_executor
-    from harness.forecasting.making import Asked, scheduler_of
-    from harness.forecasting.text import text, verdict
+    from harness.studies.dask_executor import dask_executor
+    from harness.studies.forecasting.from_files import Asked, scheduler_of
+    from harness.studies.forecasting.text import text, verdict
 
     plugins = loaded_plugins(ctx)
     worlds = read_worlds(clusters, patches, _read)

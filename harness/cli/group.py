@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from harness.options import did_you_mean
+from harness.base.options import did_you_mean
 
 _LONGEST = 200
 

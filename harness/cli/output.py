@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from harness.base.errors import InputError, OptionError
+from harness.base.files.whole import whole_file
+from harness.base.text import printable
 from harness.cli.screen import put
-from harness.errors import InputError, OptionError
-from harness.files.whole import whole_file
-from harness.text import printable
 
 STDOUT = Path("-")
 """Where what is written goes to stdout."""

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import click
 
+from harness.base.options import Option, durations, option_text
+from harness.base.text import aligned, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.plugins_new import new
-from harness.options import Option, durations, option_text
 from harness.plugins import Plugins
-from harness.text import aligned, printable
 
 _WIDTH = 100
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from harness.bundled import BUNDLED, bundled_path
+from harness.base.errors import InputError
 from harness.cli.context import loaded_plugins
-from harness.errors import InputError
+from harness.trace.bundled import BUNDLED, bundled_path
 
 
 @click.command(
@@ -31,7 +31,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
 
     It installs, passes its own tests and works as it is; the commands that do so are printed.
     """
-    from harness.scaffold.package import commands, new_package
+    from harness.plugins.scaffold.package import commands, new_package
 
     folder = new_package(Path(), name, kind, loaded_plugins(ctx))
     click.echo(f"a {kind} {name}, in the new folder {folder}; next:")

@@ -11,9 +11,9 @@ from typing import Self
 
 import click
 
+from harness.base.text import columns, printable
+from harness.base.units import SECOND, format_duration
 from harness.cli.screen import can_redraw, steer
-from harness.text import columns, printable
-from harness.units import SECOND, format_duration
 
 _PAUSE = 0.1  # ten times a second is smooth
 _BAR = 20

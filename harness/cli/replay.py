@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import OptionError, PluginError, StoppedError
+from harness.base.text import printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.conventions import conventions
@@ -21,12 +23,10 @@ from harness.cli.replays import carried_out, isolated, judged, shaken
 from harness.cli.run_options import interrupted, kept, unfinished_work
 from harness.cli.screen import show_table, terminal_width
 from harness.cli.worlds import World, read_worlds
-from harness.errors import OptionError, PluginError, StoppedError
-from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
-    from harness.registries import PolicySpec
+    from harness.plugins.registries import PolicySpec
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
@@ -158,7 +158,7 @@ def replay(
     Results go to stdout, everything else to stderr. The same inputs always give the same run.
     """
     from harness import api
-    from harness.comparison import Comparison
+    from harness.analysis.comparison import Comparison
     from harness.runs.alarms import alarms
     from harness.runs.impossible import without
     from harness.trace.homes import homed

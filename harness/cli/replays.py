@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import HarnessError
+from harness.base.text import printable
 from harness.cli.progress import ProgressBars
-from harness.errors import HarnessError
-from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.comparison import Comparison
+    from harness.analysis.comparison import Comparison
     from harness.plugins import Plugins
     from harness.runs.plan import Plan
     from harness.runs.request import Request
@@ -100,8 +100,8 @@ def shaken(
         HarnessError: the runs have not the same jobs; or some replays failed, and the twins of the others are
             kept.
     """
-    from harness.comparison import Comparison
-    from harness.runs.twins import Twins
+    from harness.analysis.comparison import Comparison
+    from harness.studies.twins import Twins
 
     comparison.pairs.require_whole()  # before anything is replayed
     runs = comparison.runs
@@ -130,7 +130,7 @@ def isolated(
     Raises:
         HarnessError: some replays failed; the others are kept.
     """
-    from harness.runs.isolated import Isolated
+    from harness.studies.isolated import Isolated
 
     found = Isolated(runs, plugins)
     if found.requests and not quiet:
@@ -151,9 +151,9 @@ def judged(
     Raises:
         HarnessError: some replays failed; the others are kept.
     """
-    from harness.runs.idle_causes import judged_runs, judging
     from harness.runs.run import IDLE
     from harness.runs.side_by_side import carry_out
+    from harness.studies.idle_causes import judged_runs, judging
 
     requests = judging(runs, plugins)
     missing = sum(IDLE not in run.info for run in runs)

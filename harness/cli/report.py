@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import OptionError
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.output import STDOUT, deliver, is_page
-from harness.errors import OptionError
 
 if TYPE_CHECKING:
-    from harness.comparison import Comparison
+    from harness.analysis.comparison import Comparison
 
 _PAGE = Path("report.html")
 _NO = "no"
@@ -73,7 +73,7 @@ def report(
     Where twins are kept of all runs (`harness replay --shake`), figures and verdicts are of these.
     """
     from harness import api
-    from harness.comparison import Comparison
+    from harness.analysis.comparison import Comparison
 
     page = is_page(form, output)
     if interactive and not page:
@@ -89,7 +89,7 @@ def report(
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
     """The same comparison over twins: those that are asked for, else those that are kept of several runs."""
     from harness.cli.replays import shaken
-    from harness.runs.twins import Twins, kept_shake
+    from harness.studies.twins import Twins, kept_shake
     from harness.trace.shake import Shake
 
     runs, pairs = comparison.runs, comparison.pairs

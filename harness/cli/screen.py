@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from harness.text import printable
+from harness.base.text import printable
 
 if TYPE_CHECKING:
-    from harness.export.sink import BinarySink
+    from harness.analysis.export.sink import BinarySink
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import CheckError, OptionError
+from harness.base.text import aligned, printable, shortened
 from harness.cli.context import loaded_plugins
 from harness.cli.sweep_progress import SweepBar
-from harness.errors import CheckError, OptionError
-from harness.text import aligned, printable, shortened
 
 if TYPE_CHECKING:
-    from harness.experiments.experiment import Experiment
-    from harness.experiments.spec import Spec
-    from harness.experiments.sweeping import Sweep
+    from harness.studies.experiments.experiment import Experiment
+    from harness.studies.experiments.specification import Spec
+    from harness.studies.experiments.sweep import Sweep
 
 _ENDINGS = (".yaml", ".yml")
 _SHOWN = 20
@@ -76,10 +76,10 @@ def sweep(
     made again, so the same command goes on where it was stopped. `items` lists the items, one a line, and
     `run` makes one of them, for the arrays of a batch system.
     """
-    from harness.experiments.elsewhere import dask_executor
-    from harness.experiments.preparing import prepared
-    from harness.experiments.sweeping import Sweep
-    from harness.experiments.telling import stopped_text
+    from harness.studies.dask_executor import dask_executor
+    from harness.studies.experiments.preparation import prepared
+    from harness.studies.experiments.sweep import Sweep
+    from harness.studies.experiments.table import stopped_text
 
     verb, paths = (words[0], words[1:]) if words[0] in ("items", "run") else ("", words)
     if (item is not None) != (verb == "run"):
@@ -112,9 +112,9 @@ def _spec(
     """The experiment of a command line."""
     from dataclasses import replace
 
-    from harness.experiments.names import label_of
-    from harness.experiments.reading import from_texts, load_spec, more_varied, spec_of
-    from harness.experiments.spec import Seeds
+    from harness.studies.experiments.names import label_of
+    from harness.studies.experiments.parsing import from_texts, load_spec, more_varied, spec_of
+    from harness.studies.experiments.specification import Seeds
 
     if not paths:
         raise OptionError("which experiment?", hint="give SPEC.yaml, or a trace with --plugin and --vary")
@@ -152,7 +152,7 @@ def _run_one(made: Sweep, item: int) -> None:
 
 def _listed(made: Sweep) -> str:
     """The items, one a line."""
-    from harness.experiments.folder import value_text
+    from harness.studies.experiments.store import value_text
 
     factors = [factor.name for factor in made.bench.spec.factors]
     rows = [["item", *factors, ""]]
@@ -165,8 +165,8 @@ def _listed(made: Sweep) -> str:
 
 def _estimated(made: Sweep) -> str:
     """What is still to be made, and about how long that takes."""
-    from harness.experiments.piloting import PILOT_JOBS, estimated
-    from harness.units import SECOND, format_duration
+    from harness.base.units import SECOND, format_duration
+    from harness.studies.experiments.time_estimate import PILOT_JOBS, estimated
 
     missing = len(made.folder.missing(made.items))
     if not missing:

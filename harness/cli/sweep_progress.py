@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from harness.base.text import printable
+from harness.base.units import SECOND, format_duration
 from harness.cli.screen import can_redraw, steer
-from harness.text import printable
-from harness.units import SECOND, format_duration
 
 if TYPE_CHECKING:
-    from harness.experiments.making import Made
-    from harness.experiments.sweeping import State
+    from harness.studies.experiments.evaluation import Made
+    from harness.studies.experiments.sweep import State
 
 _PAUSE = 0.1
 _ERASE = "\r\033[K"

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import InputError, OptionError
+from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
@@ -19,8 +21,6 @@ from harness.cli.trace_file import account, from_file, open_file
 from harness.cli.trace_from_run import from_run
 from harness.cli.trace_generate import generate
 from harness.cli.trace_record import record
-from harness.errors import InputError, OptionError
-from harness.text import counted, printable
 
 if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
@@ -200,8 +200,8 @@ def calibrate(
     of the scarcest resource. Nothing is changed: give one of the options to `harness replay`.
     """
     from harness import api
+    from harness.base.options import factor
     from harness.cli.trace_target import document, report
-    from harness.options import factor
     from harness.trace.target import aim
 
     load = factor("the load cannot be", target_load, hint="1.2 asks for 120 % of the capacity")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import TraceError
+from harness.base.errors import TraceError
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import InputError, OptionError
-from harness.text import printable
+from harness.base.errors import InputError, OptionError
+from harness.base.text import printable
 
 if TYPE_CHECKING:
-    from harness.live.prometheus import Page
+    from harness.readers.live.prometheus import Page
 
 _LEVEL = 6
 
@@ -62,11 +62,11 @@ def fetch(
     OUTPUT.json or .json.gz keeps the answers, for `harness trace convert`; OUTPUT.parquet is a trace. The
     server is only read.
     """
+    from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_file import account, open_file
-    from harness.live.prometheus import connect
-    from harness.live.prometheus import fetch as pages_of
+    from harness.readers.live.prometheus import connect
+    from harness.readers.live.prometheus import fetch as pages_of
     from harness.trace.write import write_trace
-    from harness.units import SECOND, parse_duration
 
     as_trace = output.suffix == ".parquet"
     if not as_trace and not output.name.endswith((".json", ".json.gz")):
@@ -98,7 +98,7 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
     Raises:
         InputError: there is none with any series, or the file cannot be written.
     """
-    from harness.files.whole import whole_file
+    from harness.base.files.whole import whole_file
 
     count = series = samples = 0
 

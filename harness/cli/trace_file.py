@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from harness.base.errors import OptionError
+from harness.base.text import printable
 from harness.cli.context import loaded_plugins
-from harness.errors import OptionError
-from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import parquet_target, spare
-from harness.text import printable
 
 
 @click.command(

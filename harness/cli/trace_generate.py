@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import InputError, OptionError, SpecError
+from harness.base.text import printable
+from harness.base.units import parse_duration
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.output import parquet_target, spare, write_output
-from harness.errors import InputError, OptionError, SpecError
-from harness.text import printable
-from harness.units import parse_duration
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,7 +84,7 @@ def generate(
 
 
 def _check_number(jobs: int | None) -> None:
-    from harness.generate.spec import MOST_JOBS
+    from harness.trace.generate.spec import MOST_JOBS
 
     if jobs is not None and jobs > MOST_JOBS:
         raise OptionError(f"--jobs {jobs:,}: a trace holds at most {MOST_JOBS:,} jobs", hint="give fewer")
@@ -95,8 +95,8 @@ def _specified(
 ) -> tuple[Iterator[pl.DataFrame], Mapping[str, str], Sequence[Mapping[str, Any]]]:
     from dataclasses import replace
 
-    from harness.generate.spec_file import load_spec
-    from harness.generate.streams import jobs_of
+    from harness.trace.generate.spec_file import load_spec
+    from harness.trace.generate.streams import jobs_of
     from harness.trace.schema import SOURCE_KEY
 
     spec = load_spec(path)
@@ -115,7 +115,7 @@ def _fitted(
 ) -> tuple[Iterator[pl.DataFrame], Mapping[str, str]]:
     import json
 
-    from harness.generate.bootstrap import Bootstrap
+    from harness.trace.generate.bootstrap import Bootstrap
     from harness.trace.schema import CONVENTIONS_KEY
     from harness.trace.trace import open_trace
 

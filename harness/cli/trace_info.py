@@ -9,12 +9,12 @@ from functools import partial
 from textwrap import wrap
 from typing import Any
 
-from harness.text import aligned, printable
+from harness.base.text import aligned, printable
+from harness.base.units import format_duration, short_amount, short_number
 from harness.trace.misnamed import sentences
 from harness.trace.schema import LEFT_OUT_KEY, LICENSE_KEY, SOURCE_KEY
 from harness.trace.summary import Spread, Summary
 from harness.trace.trace import Trace
-from harness.units import format_duration, short_amount, short_number
 
 _SHOWN = 20
 

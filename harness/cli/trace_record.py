@@ -9,8 +9,8 @@ from time import monotonic
 
 import click
 
-from harness.errors import OptionError
-from harness.text import printable
+from harness.base.errors import OptionError
+from harness.base.text import printable
 
 
 @click.command(
@@ -50,10 +50,10 @@ def record(
     The cluster is only read. The recording goes on in the same folder after a restart; `harness trace convert
     FOLDER OUT.parquet` makes a trace of it at any time.
     """
-    from harness.live.cluster import connect, kinds_of
-    from harness.live.folder import recording_folder
-    from harness.live.record import Recorder
-    from harness.live.record import record as record_into
+    from harness.readers.live.cluster import connect, kinds_of
+    from harness.readers.live.folder import recording_folder
+    from harness.readers.live.record import Recorder
+    from harness.readers.live.record import record as record_into
 
     if server is not None and (kubeconfig or context):
         raise OptionError("--server is an address by itself", hint="leave --kubeconfig and --context out")
@@ -79,7 +79,7 @@ def _tell(line: str) -> None:
 
 
 def _seconds(option: str, text: str) -> float:
-    from harness.units import SECOND, parse_duration
+    from harness.base.units import SECOND, parse_duration
 
     span = parse_duration(text)
     if span <= 0:

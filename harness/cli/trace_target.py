@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from harness.text import aligned
+from harness.base.text import aligned
+from harness.base.units import plain_number, short_amount
 from harness.trace.target import Target
-from harness.units import plain_number, short_amount
 
 
 def document(target: Target) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import remove_output, write_output
-from harness.text import printable
 
 if TYPE_CHECKING:
-    from harness.experiments.tuner import Tuner
+    from harness.studies.tuning.tuner import Tuner
 
 
 @click.command(
@@ -40,12 +40,12 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     The search is on some weeks of the trace; what it found is held against today's configuration on others,
     and its knobs are written as a patch of the manifests. A search that was stopped goes on where it was.
     """
+    from harness.cluster.changes.knob_values import is_knob
     from harness.cluster.manifests import dump_yaml
-    from harness.cluster.turning import is_knob
-    from harness.experiments.elsewhere import dask_executor
-    from harness.experiments.objectives import value_text
-    from harness.experiments.tuner import Tuner
-    from harness.experiments.tuning import load_tuning
+    from harness.studies.dask_executor import dask_executor
+    from harness.studies.experiments.objectives import value_text
+    from harness.studies.tuning.specification import load_tuning
+    from harness.studies.tuning.tuner import Tuner
 
     tuner = Tuner(load_tuning(spec), loaded_plugins(ctx), output)
     with dask_executor(dask) as executor:
@@ -68,8 +68,8 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
 
 def _command(tuner: Tuner, patch: Path) -> str:
     """The command that replays the whole trace with the patch and without, in all else as it was tuned."""
-    from harness.experiments.bench import TENANTS
-    from harness.options import durations, option_text
+    from harness.base.options import durations, option_text
+    from harness.studies.experiments.requests import TENANTS
 
     spec = tuner.tuning.spec
     (trace,), (cluster,), (arm,) = spec.traces.values(), spec.clusters.values(), spec.arms

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import OptionError
+from harness.base.text import printable
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
 from harness.cli.replays import carried_out
 from harness.cli.run_options import interrupted, kept, one_plugin
 from harness.cli.screen import terminal_width
-from harness.errors import OptionError
-from harness.text import printable
 
 if TYPE_CHECKING:
     from harness.runs.request import Request
@@ -64,10 +64,10 @@ def validate(
     and `harness report` draws them.
     """
     from harness import api
+    from harness.analysis.validation import Validation
+    from harness.analysis.validation.calibrate import calibrate as fitted
+    from harness.analysis.validation.text import text
     from harness.trace.job_rows import count_jobs
-    from harness.validation import Validation
-    from harness.validation.calibrate import calibrate as fitted
-    from harness.validation.text import text
 
     plugins = loaded_plugins(ctx)
     opened = api.read_trace(trace, plugins, None, reader=reader)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.base.errors import OptionError
+from harness.base.files.standard_input import CALLED, STANDARD_INPUT
 from harness.cluster.derive import plain_stem
-from harness.cluster.sources import sources
-from harness.errors import OptionError
-from harness.files.standard_input import CALLED, STANDARD_INPUT
+from harness.cluster.yaml.sources import sources
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

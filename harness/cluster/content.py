@@ -13,9 +13,14 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from harness.cluster.disruption import PodDisruptionBudget, Share
-from harness.cluster.elastic import ElasticQuota
-from harness.cluster.kueue_configuration import KueueConfiguration
+from harness.cluster.kinds.disruption import PodDisruptionBudget, Share
+from harness.cluster.kinds.elastic import ElasticQuota
+from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+from harness.cluster.kinds.pod_groups import PodGroup
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.kinds.scheduling_groups import SchedulingGroup
+from harness.cluster.kinds.selectors import LabelSelector, Requirement, Taint
+from harness.cluster.kinds.topology import Topology
 from harness.cluster.model import (
     NAMESPACE_NAME,
     AdmissionCheck,
@@ -28,11 +33,6 @@ from harness.cluster.model import (
     ResourceGroup,
 )
 from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
-from harness.cluster.pod_groups import PodGroup
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
-from harness.cluster.scheduling_groups import SchedulingGroup
-from harness.cluster.selectors import LabelSelector, Requirement, Taint
-from harness.cluster.topology import Topology
 
 MOST_OBJECTS = 1000
 """Of one kind; further ones are counted and hashed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from harness.cluster.fields import Fields
-from harness.cluster.workloads import read_time
+from harness.cluster.kinds.workloads import read_time
+from harness.cluster.yaml.fields import Fields
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

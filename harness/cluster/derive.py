@@ -9,11 +9,11 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.base.units import format_amount
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
 from harness.cluster.model import Cluster
 from harness.cluster.shares import split_in_units
-from harness.units import format_amount
 
 _WANTED_UTILIZATION = Fraction(4, 5)
 _COHORT = "all"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.cluster.core import HOSTNAME
+from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.model import Cluster
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from harness.cluster.fields import Fields
+from harness.base.errors import Fault
+from harness.base.options import nearest
 from harness.cluster.model import (
     ClusterQueue,
     Cohort,
@@ -17,20 +18,19 @@ from harness.cluster.model import (
     PriorityClass,
     ResourceFlavor,
 )
-from harness.errors import Fault
-from harness.options import nearest
+from harness.cluster.yaml.fields import Fields
 
 if TYPE_CHECKING:
     from harness.cluster.coverage.verdicts import Finding
-    from harness.cluster.disruption import PodDisruptionBudget
-    from harness.cluster.elastic import ElasticQuota
-    from harness.cluster.kueue_configuration import KueueConfiguration
-    from harness.cluster.pod_groups import PodGroup
-    from harness.cluster.pods import Pod
-    from harness.cluster.scheduler_configuration import SchedulerConfiguration
-    from harness.cluster.scheduling_groups import GroupKey, SchedulingGroup
-    from harness.cluster.topology import Topology
-    from harness.cluster.workloads import Workload
+    from harness.cluster.kinds.disruption import PodDisruptionBudget
+    from harness.cluster.kinds.elastic import ElasticQuota
+    from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+    from harness.cluster.kinds.pod_groups import PodGroup
+    from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
+    from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
+    from harness.cluster.kinds.topology import Topology
+    from harness.cluster.kinds.workloads import Workload
     from harness.policy import PodSet
 
 K = TypeVar("K")

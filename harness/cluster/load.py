@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import ClusterError, Fault
+from harness.base.frozen import Frozen
+from harness.base.options import did_you_mean
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
-from harness.cluster.documents import Document, read_documents
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
-from harness.cluster.fields import Fields, WebhookFault, shown
-from harness.cluster.kind import Kind
-from harness.cluster.kinds import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
-from harness.cluster.kueue import implied_cohorts
+from harness.cluster.kinds.kind import Kind
+from harness.cluster.kinds.kueue import implied_cohorts
+from harness.cluster.kinds.table import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.owners import matched
-from harness.cluster.sources import files_of, text_of
-from harness.errors import ClusterError, Fault
-from harness.frozen import Frozen
-from harness.options import did_you_mean
+from harness.cluster.yaml.documents import Document, read_documents
+from harness.cluster.yaml.fields import Fields, WebhookFault, shown
+from harness.cluster.yaml.sources import files_of, text_of
 
 _CONFIGURATION = "controller_manager_config.yaml"
 """Under which name Kueue's ConfigMap, `kueue-manager-config`, has the Configuration."""

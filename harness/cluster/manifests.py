@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from harness.base.units import format_amount
 from harness.cluster.model import ResourceQuota
-from harness.cluster.scalars import Word, reads_as_text
-from harness.units import format_amount
+from harness.cluster.yaml.scalars import Word, reads_as_text
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

@@ -8,22 +8,22 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.cluster.selectors import LabelSelector, Taint, Toleration
-from harness.frozen import Frozen
-from harness.units import INT64_MAX
+from harness.base.frozen import Frozen
+from harness.base.units import INT64_MAX
+from harness.cluster.kinds.selectors import LabelSelector, Taint, Toleration
 
 if TYPE_CHECKING:
-    from harness.cluster.disruption import PodDisruptionBudget
-    from harness.cluster.elastic import ElasticQuota
-    from harness.cluster.knobs import Values
-    from harness.cluster.kueue_configuration import KueueConfiguration
-    from harness.cluster.patches import Patch
-    from harness.cluster.pod_groups import PodGroup
-    from harness.cluster.pods import Pod
-    from harness.cluster.scheduler_configuration import SchedulerConfiguration
-    from harness.cluster.scheduling_groups import GroupKey, SchedulingGroup
-    from harness.cluster.topology import Topology
-    from harness.cluster.workloads import Workload
+    from harness.cluster.changes.knobs import Values
+    from harness.cluster.changes.patches import Patch
+    from harness.cluster.kinds.disruption import PodDisruptionBudget
+    from harness.cluster.kinds.elastic import ElasticQuota
+    from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+    from harness.cluster.kinds.pod_groups import PodGroup
+    from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
+    from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
+    from harness.cluster.kinds.topology import Topology
+    from harness.cluster.kinds.workloads import Workload
 
 _T = TypeVar("_T")
 
@@ -233,7 +233,7 @@ class Cluster:
             for a trace, and then each patch over them; empty where it was made or changed in memory. Not part
             of a run's identity.
         manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
-        scale: how many times as large it is as the manifests say (`harness.cluster.scale`).
+        scale: how many times as large it is as the manifests say (`harness.cluster.changes.scale`).
         as_of: what time it is where a replay begins with its Workloads and Pods, microseconds since 1970;
             None where none does. It follows from these and from the trace, so it is not part of a run's
             identity.
@@ -317,7 +317,7 @@ class Cluster:
     @cached_property
     def follows_manifests(self) -> bool:
         """Whether it is what its manifests say at its scale, so that changing these changes it."""
-        from harness.cluster.remake import follows_manifests
+        from harness.cluster.changes.remake import follows_manifests
 
         return follows_manifests(self)
 
@@ -332,7 +332,7 @@ class Cluster:
             ClusterError: the patch cannot be read, names what is not there, or makes manifests faulty.
             InputError: the cluster was made or changed without manifests.
         """
-        from harness.cluster.patches import patched
+        from harness.cluster.changes.patches import patched
 
         return patched(self, patch)
 
@@ -341,13 +341,13 @@ class Cluster:
 
         Args:
             values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
-                `{"*.quota[nvidia.com/gpu]": 32}`, in the unit of manifests; see `harness.cluster.knobs`.
+                `{"*.quota[nvidia.com/gpu]": 32}`, in the unit of manifests; see `harness.cluster.changes.knobs`.
 
         Raises:
             InputError: there is no such object or knob, or a value is none of its kind.
             ClusterError: manifests with these values are faulty.
         """
-        from harness.cluster.knobs import with_values
+        from harness.cluster.changes.knobs import with_values
 
         return with_values(self, values)
 
@@ -360,7 +360,7 @@ class Cluster:
         Raises:
             InputError: the cluster was made without manifests, or no knob fits the pattern.
         """
-        from harness.cluster.knobs import knobs
+        from harness.cluster.changes.knobs import knobs
 
         return knobs(self, pattern)
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from harness.cluster.core import HOSTNAME
+from harness.base.units import format_amount
+from harness.cluster.kinds.core import HOSTNAME
+from harness.cluster.kinds.selectors import Taint
 from harness.cluster.model import UNLIMITED, Node
-from harness.cluster.selectors import Taint
-from harness.units import format_amount
 
 MOST_KINDS = 64
 """Where there are more kinds, labels of many values are left out, then small kinds are joined."""

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from harness.cluster.fields import Fields
-from harness.cluster.pods import Pod
+from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.workloads import Workload, read_time
 from harness.cluster.standing import ended_pods
-from harness.cluster.workloads import Workload, read_time
+from harness.cluster.yaml.fields import Fields
 
 WORKLOAD = "kueue.x-k8s.io/workload"
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster, frozen
-from harness.cluster.pods import Pod
-from harness.cluster.workloads import Workload
 from harness.policy import PodSet
 
 

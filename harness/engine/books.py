@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import KeysView, Mapping
 from types import MappingProxyType
 
+from harness.base.units import format_amount
 from harness.cluster.model import Cluster
 from harness.policy import Job
-from harness.units import format_amount
 
 
 class Books:

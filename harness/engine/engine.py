@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any
 
+from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
+from harness.base.units import format_duration
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder, UnwritableError
 from harness.engine.lifecycle import HalfBound, Lifecycle
@@ -20,12 +22,10 @@ from harness.engine.losses import Losses
 from harness.engine.recurrence import LONG, Recurrence, Skip, Stand
 from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Arrivals, Source
-from harness.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
 from harness.policy import Arrival, Job, Policy, View
-from harness.units import format_duration
 
 _WATCH_EVERY = 256  # instants between two reports of progress
-_OURS = ("harness.engine", "harness.recording", "harness.runs", "harness.trace")
+_OURS = ("harness.engine", "harness.runs.recording", "harness.runs", "harness.trace")
 
 _DEBUG = "--debug shows where"
 _READ_ONLY = (

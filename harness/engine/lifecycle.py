@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from harness.base.errors import InputError
 from harness.cluster.model import Cluster
 from harness.engine.books import Books
 from harness.engine.events import (
@@ -31,7 +32,6 @@ from harness.engine.losses import Losses
 from harness.engine.progress import Progress
 from harness.engine.sources import Agenda, Source
 from harness.engine.starts import Starts
-from harness.errors import InputError
 from harness.policy import ENDLESS, Job, Policy, Startup, Why
 
 _ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call

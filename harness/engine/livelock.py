@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
+from harness.base.units import DAY, SECOND, format_duration
 from harness.policy import Job
-from harness.units import DAY, SECOND, format_duration
 
 if TYPE_CHECKING:
     from harness.engine.lifecycle import Lifecycle

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.errors import InputError, OptionError
-from harness.units import SECOND, parse_duration
+from harness.base.errors import InputError, OptionError
+from harness.base.units import SECOND, parse_duration
 
 
 @dataclass(frozen=True, slots=True)

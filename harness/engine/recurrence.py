@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
-from harness.units import HOUR
+from harness.base.units import HOUR
 
 if TYPE_CHECKING:
     from harness.engine.lifecycle import Lifecycle

@@ -12,6 +12,8 @@ from reprlib import repr as short
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from harness.base.errors import DecisionError
+from harness.base.units import INT64_MAX, format_duration
 from harness.engine.books import asked_by
 from harness.engine.events import (
     ADMIT,
@@ -32,9 +34,7 @@ from harness.engine.lifecycle import Lifecycle
 from harness.engine.livelock import Livelock, Watch
 from harness.engine.sources import FAR, Source, Wakes
 from harness.engine.waking import Waking
-from harness.errors import DecisionError
 from harness.policy import Admit, Bind, Job, Nominate, Preempt, QueueShare, Refuse, Reject, Unnominate, Wake
-from harness.units import INT64_MAX, format_duration
 
 _FAULT = "this is a fault of the policy, not of the trace"
 _TIMELESS = (

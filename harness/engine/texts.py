@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from reprlib import repr as short
 from typing import Any, final
 
+from harness.base.memo import Memo
 from harness.engine.events import Fact, UnwritableError
-from harness.memo import Memo
 
 
 def _plain(value: object) -> dict[Any, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, final
 
+from harness.base.units import SECOND
 from harness.engine.sources import FAR, Source
-from harness.units import SECOND
 
 if TYPE_CHECKING:
     from harness.engine.lifecycle import Lifecycle

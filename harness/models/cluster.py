@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.cluster.containers import Container, saturating_amounts
-from harness.cluster.core import HOSTNAME
-from harness.cluster.disruption import PodDisruptionBudget
-from harness.cluster.elastic import (
+from harness.cluster.kinds.containers import Container, saturating_amounts
+from harness.cluster.kinds.core import HOSTNAME
+from harness.cluster.kinds.disruption import PodDisruptionBudget
+from harness.cluster.kinds.elastic import (
     ACK,
     CAPACITY,
     CORE_RESOURCES,
@@ -18,7 +18,7 @@ from harness.cluster.elastic import (
     leaves_of,
     semantics_of,
 )
-from harness.cluster.kueue_configuration import (
+from harness.cluster.kinds.kueue_configuration import (
     GATES,
     PERMITTED_STRATEGIES,
     STRATEGIES,
@@ -26,7 +26,15 @@ from harness.cluster.kueue_configuration import (
     AdmissionFairSharing,
     KueueConfiguration,
 )
-from harness.cluster.kueue_gates import KNOWN_GATES
+from harness.cluster.kinds.kueue_gates import KNOWN_GATES
+from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
+from harness.cluster.kinds.pods import Pod, PodSpec
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.kinds.scheduling_groups import GroupReference, SchedulingGroup
+from harness.cluster.kinds.selectors import Requirement, Taint, Toleration
+from harness.cluster.kinds.topology import Topology, TopologyRequest
+from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
+from harness.cluster.kinds.workloads import PRIORITY_BOOST, Workload
 from harness.cluster.model import (
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,
@@ -44,15 +52,7 @@ from harness.cluster.model import (
     frozen,
 )
 from harness.cluster.node_kinds import taint_text
-from harness.cluster.pod_groups import Membership, PodGroup, group_name, membership_of
-from harness.cluster.pods import Pod, PodSpec
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
-from harness.cluster.scheduling_groups import GroupReference, SchedulingGroup
-from harness.cluster.selectors import Requirement, Taint, Toleration
 from harness.cluster.standing import Standing, leaving, standing_of
-from harness.cluster.topology import Topology, TopologyRequest
-from harness.cluster.wait_for_pods_ready import WaitForPodsReady
-from harness.cluster.workloads import PRIORITY_BOOST, Workload
 
 __all__ = [
     "ACK",

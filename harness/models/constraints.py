@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
-from harness.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault
 from harness.models.cluster import Node, Requirement, ResourceFlavor, Taint, Toleration, taint_text
 from harness.models.manifests import Fields, read_requirement, read_toleration, template_of
 from harness.policy import PodSet

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Generic, NamedTuple, Protocol, TypeVar, final
 
-from harness.options import Option
+from harness.base.options import Option
+from harness.base.units import MINUTE, SECOND, parse_duration
 from harness.policy import Wake
-from harness.units import MINUTE, SECOND, parse_duration
 
 LATENCY = Option(
     "evictionLatency",

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple, final
 
 from harness import Cluster, Job, Never, Option, PodSet, boolean
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.constraints import Constraints
 from harness.models.never import by_quota, no_queue, parts_of, uncovered
 from harness.models.quota import QuotaTree

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, final
 
+from harness.base.errors import ClusterError, Fault
+from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
-from harness.errors import ClusterError, Fault
-from harness.units import INT64_MAX
 
 UNLIMITED = INT64_MAX
 """A quota or limit of this size or more is no bound at all; sums with it stay what it is."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
-from harness.frozen import Frozen
+from harness.base.frozen import Frozen
 from harness.policy.job import Job
 
 _NOTHING: Mapping[str, Any] = Frozen({})

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError, dataclass, field, fields, make_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, final
 
-from harness.frozen import Frozen
+from harness.base.frozen import Frozen
 
 if TYPE_CHECKING:
-    from harness.cluster.topology import TopologyRequest
+    from harness.cluster.kinds.topology import TopologyRequest
 
 _NOTHING: Mapping[str, int] = Frozen({})
 _NO_LABELS: Mapping[str, str] = Frozen({})

@@ -14,9 +14,9 @@ from math import isnan
 
 import polars as pl
 
+from harness.base.units import SECOND
 from harness.readers.numbers import EXACT, SECONDS, is_amount, is_seconds, microseconds
 from harness.readers.time_forms import read_form
-from harness.units import SECOND
 
 _EXAMPLE = datetime(2017, 10, 9, 7, 1, 55, tzinfo=UTC)
 _SPAN = r"^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$"

@@ -19,10 +19,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
+from harness.base.text import counted
 from harness.readers.cells import Field
 from harness.readers.source import contents, lines_of, shown, trace_error
-from harness.text import counted
 
 _SHOWN = 200
 _MANY = 10_000

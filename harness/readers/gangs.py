@@ -6,7 +6,7 @@ from math import isqrt
 
 import polars as pl
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.readers.names import GPU
 
 

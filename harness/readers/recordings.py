@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.errors import Fault, TraceError
-from harness.json_text import parse_json
+from harness.base.errors import Fault, TraceError
+from harness.base.json_text import parse_json
 
 ABOUT = "recording.json"
 FORMAT = "1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.trace.reader import Reading, leave_out
+from harness.plugins.reading import Reading, leave_out
 from harness.trace.rules import Rule, breaches
 from harness.trace.schema import (
     CONVENTIONS_KEY,

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.errors import Fault, TraceError
-from harness.files.packed import PackedError, is_packed, unpacked_bytes, unpacked_head
-from harness.json_text import parse_json
+from harness.base.errors import Fault, TraceError
+from harness.base.files.packed import PackedError, is_packed, unpacked_bytes, unpacked_head
+from harness.base.json_text import parse_json
 from harness.readers.sniff import MARK
 
 _HEAD = 1 << 16

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from harness.units import DAY, HOUR, MINUTE, SECOND
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",

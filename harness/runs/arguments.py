@@ -9,10 +9,10 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from harness.arguments import wrong
+from harness.base.arguments import wrong
+from harness.base.errors import OptionError
 from harness.cluster.model import Cluster
 from harness.engine.losses import Losses
-from harness.errors import OptionError
 from harness.plugins import Plugins
 from harness.trace.calibration import Calibration
 from harness.trace.trace import Trace

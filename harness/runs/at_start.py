@@ -2,7 +2,7 @@
 
 Work is Workloads and Pods that have not ended. Where trace and manifests have dates, whatever was created
 during the trace's time arrives at that time and waits like any job (how long it runs:
-`harness.runs.unfinished`). What was there before is there when the replay begins, unless it begins with an
+`harness.runs.estimates.unfinished_work`). What was there before is there when the replay begins, unless it begins with an
 empty world.
 """
 
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.base.units import date_text
 from harness.cluster.dates import latest_of
-from harness.cluster.fields import Fields
+from harness.cluster.kinds.pod_reading import unbound
+from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.workloads import Workload, read_time
 from harness.cluster.model import Cluster, frozen
-from harness.cluster.pod_reading import unbound
-from harness.cluster.pods import Pod
-from harness.cluster.workloads import Workload, read_time
+from harness.cluster.yaml.fields import Fields
 from harness.policy import Arrival
-from harness.units import date_text
 
 if TYPE_CHECKING:
     from harness.trace.trace import Trace

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from warnings import warn
 
-from harness.errors import PluginError, is_of_plugin, told
+from harness.base.errors import PluginError, is_of_plugin, told
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run

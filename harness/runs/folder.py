@@ -12,11 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import RunError
-from harness.files.hold import put_back
-from harness.options import did_you_mean
-from harness.recording import schemas
-from harness.recording.parquet import TIMES
+from harness.base.errors import RunError
+from harness.base.files.hold import put_back
+from harness.base.options import did_you_mean
+from harness.base.tables import schemas
+from harness.base.tables.parquet import TIMES
 from harness.runs.seal import info_is_whole, is_sealed, table_fault
 
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")

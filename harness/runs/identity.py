@@ -23,12 +23,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from harness.build import compiled_sources
-from harness.plugins import own_modules
-from harness.runs.memory import Memory, is_theirs, named
+from harness.base.build import compiled_sources
+from harness.plugins.loading import own_modules
+from harness.runs.python_values import Memory, is_theirs, named
 
 if TYPE_CHECKING:
-    from harness.registries import MetricSpec, PolicySpec
+    from harness.plugins.registries import MetricSpec, PolicySpec
 
 _OURS = "harness"
 _APART = (

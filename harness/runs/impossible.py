@@ -12,9 +12,9 @@ from warnings import warn
 
 import polars as pl
 
-from harness.errors import Fault, InputError, PluginError, TraceError
-from harness.options import resolve
-from harness.runs.lasting import Lasting
+from harness.base.errors import Fault, InputError, PluginError, TraceError
+from harness.base.options import resolve
+from harness.runs.cache import Lasting
 from harness.runs.questions import foresight
 from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
@@ -25,8 +25,8 @@ from harness.trace.schema import column_of
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
+    from harness.plugins.registries import PolicySpec
     from harness.policy import Never, Possible
-    from harness.registries import PolicySpec
     from harness.trace.trace import Trace
 
 _OWN = frozenset(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import TraceError
-from harness.runs.lasting import Lasting
+from harness.base.errors import TraceError
+from harness.runs.cache import Lasting
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.errors import OptionError
-from harness.names import RULE, is_name
+from harness.base.errors import OptionError
+from harness.base.names import RULE, is_name
 
 
 def checked_label(text: str) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TypeAlias
 
-from harness.errors import RunError, is_of_plugin, text_of
-from harness.metrics.measurement import Measurement, Window
-from harness.metrics.scopes import parse_scope
-from harness.plugins import own_modules
-from harness.registries import MetricSpec
+from harness.base.errors import RunError, is_of_plugin, text_of
+from harness.plugins.loading import own_modules
+from harness.plugins.measurement import Measurement, Window
+from harness.plugins.registries import MetricSpec
+from harness.plugins.scopes import parse_scope
 from harness.runs.run import Run
 
 _DIRECTIONS = ("higher", "lower", "")

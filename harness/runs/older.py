@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from harness.metrics.measurement import MEAN, SHARE
-from harness.metrics.scopes import BENEFICIARY, QUEUE, QUOTA, Scope
-from harness.units import unit_of
+from harness.base.units import unit_of
+from harness.plugins.measurement import MEAN, SHARE
+from harness.plugins.scopes import BENEFICIARY, QUEUE, QUOTA, Scope
 
 _OF_JOBS = ("disruption.preemptions", "disruption.lost", "disruption.ping_pong")
 _NO_BETTER = ("utilization.allocated", "utilization.allocated.hours")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.errors import RunError
+from harness.base.errors import RunError
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 from harness.trace.recorded import END, RUNS, START, STATE, runs_text

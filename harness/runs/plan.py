@@ -11,26 +11,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import OptionError
+from harness.base.tables import schemas
+from harness.base.text import printable
+from harness.base.units import format_duration
 from harness.cluster.content import content
 from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
-from harness.errors import OptionError
-from harness.recording import schemas
+from harness.runs.cache import Lasting
+from harness.runs.dump_changes import not_as_it_was
 from harness.runs.identity import Code, code_of_harness, code_of_policy
-from harness.runs.lasting import Lasting
 from harness.runs.questions import assumptions, ignored_fields, running_jobs
-from harness.runs.taken_over import not_as_it_was
-from harness.text import printable
 from harness.trace.schema import STARTUP
-from harness.units import format_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
+    from harness.plugins.registries import PolicySpec
     from harness.policy import Policy
-    from harness.registries import PolicySpec
     from harness.runs.at_start import AtStart
+    from harness.runs.estimates.run_times import RunTimesOfWork
     from harness.runs.impossible import Impossible
-    from harness.runs.run_times import RunTimesOfWork
     from harness.trace.shake import Twin
     from harness.trace.trace import Trace
 

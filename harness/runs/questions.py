@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from harness.arguments import about
-from harness.cluster.pods import Pod
+from harness.base.arguments import about
+from harness.base.errors import PluginError, blamed_on
+from harness.cluster.kinds.pods import Pod
 from harness.cluster.standing import standing_of
-from harness.errors import PluginError, blamed_on
 from harness.policy import Job, Never
 
 if TYPE_CHECKING:
+    from harness.cluster.kinds.workloads import Workload
     from harness.cluster.model import Cluster
-    from harness.cluster.workloads import Workload
+    from harness.plugins.registries import PolicySpec
     from harness.policy import Arrival, Possible
-    from harness.registries import PolicySpec
 
 _SENTENCES = "several texts"
 _ARRIVALS = "arrivals: (job, run time, checkpoint interval or None)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.units import format_amount, format_duration
+from harness.base.units import format_amount, format_duration
 
 if TYPE_CHECKING:
     from harness.runs.run import Run

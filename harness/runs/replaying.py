@@ -16,32 +16,32 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from harness.build import version
+from harness.analysis.metrics.arrivals import refused_pieces
+from harness.base.build import version
+from harness.base.collector import leave_modules_alone, seldom_collected
+from harness.base.errors import PolicyError, blamed_on
+from harness.base.options import durations
+from harness.base.tables import schemas
+from harness.base.tables.parquet import ShortTable, TableWriter, TimeKind
 from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
-from harness.collector import leave_modules_alone, seldom_collected
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.errors import PolicyError, blamed_on
-from harness.metrics.arrivals import refused_pieces
-from harness.metrics.measurement import Measurement
-from harness.options import durations
 from harness.plugins import Plugins
+from harness.plugins.measurement import Measurement
 from harness.policy import Arrival, Policy
-from harness.recording import schemas
-from harness.recording.parquet import ShortTable, TableWriter, TimeKind
-from harness.recording.recorder import ParquetRecorder
+from harness.runs.cache import Lasting
 from harness.runs.folder import tables_of
 from harness.runs.identity import Code, codes_of_metrics
-from harness.runs.lasting import Lasting
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
 from harness.runs.questions import running_jobs
 from harness.runs.recorded import beyond
+from harness.runs.recording.recorder import ParquetRecorder
 from harness.runs.run import IDLE, ISOLATED, REFUSED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
-from harness.tenants import Tenants, cohorts, quotas, tenants
+from harness.runs.tenants import Tenants, cohorts, quotas, tenants
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 

@@ -10,24 +10,24 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
+from harness.base.errors import InputError, OptionError
+from harness.base.frozen import Frozen
+from harness.base.options import declared_options, did_you_mean, factor, resolve
+from harness.base.units import LONGEST, SECOND, parse_duration
 from harness.engine.losses import Losses, parse_losses
-from harness.errors import InputError, OptionError
-from harness.frozen import Frozen
-from harness.options import declared_options, did_you_mean, factor, resolve
 from harness.plugins import Plugins, load
-from harness.registries import PolicySpec
-from harness.runs.alone import alone, faults
+from harness.plugins.registries import PolicySpec
 from harness.runs.arguments import check_arguments
 from harness.runs.at_start import WORLDS, at_start
+from harness.runs.estimates.run_times import DRAW, Material, beginning, checked_unfinished
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_trace
 from harness.runs.labels import checked_label
+from harness.runs.one_quota import alone, faults
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
-from harness.runs.run_times import DRAW, Material, beginning, checked_unfinished
 from harness.trace.calibration import Calibration
-from harness.units import LONGEST, SECOND, parse_duration
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

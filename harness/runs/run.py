@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import polars as pl
 
-from harness.arguments import wrong
-from harness.errors import RunError
-from harness.metrics.measurement import Measurement, Window
-from harness.recording.parquet import FEW, TIMES, ShortTable
+from harness.base.arguments import wrong
+from harness.base.errors import RunError
+from harness.base.tables.parquet import FEW, TIMES, ShortTable
+from harness.plugins.measurement import Measurement, Window
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import as_now, with_numbers
 
@@ -108,7 +108,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Its figures over all jobs, for a notebook."""
-        from harness.comparison import Comparison
+        from harness.analysis.comparison import Comparison
 
         if self._path is None:
             return f"<p>{escape(repr(self))}</p>{self.metrics.filter(scope='all')._repr_html_()}"
@@ -173,9 +173,9 @@ class Run:
 
     @property
     def windows(self) -> dict[str, list[Measurement]]:
-        """What was measured again over other windows, or of other jobs: see `harness.metrics.shared_window`.
+        """What was measured again over other windows, or of other jobs: see `harness.analysis.metrics.shared_window`.
 
-        Twins that are compared with others have such (`harness.runs.twins`).
+        Twins that are compared with others have such (`harness.studies.twins`).
         """
         found: Mapping[str, list[list[Any]]] = self.info.get(WINDOWS, {})
         return {key: [Measurement(*row) for row in rows] for key, rows in found.items()}
@@ -223,7 +223,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """One row a measured value; see `harness.metrics.scopes` for what scopes mean."""
+        """One row a measured value; see `harness.plugins.scopes` for what scopes mean."""
         if self._metrics is not None:  # measured just now
             return self._metrics
         return as_now(self._read("metrics"), self.info["cluster"])

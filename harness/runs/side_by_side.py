@@ -19,14 +19,14 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
+from harness.base.errors import INTERRUPTS, HarnessError, OptionError, PluginError, ReplayError, text_of, told
+from harness.base.files.hold import clear
 from harness.cluster.model import Cluster
-from harness.errors import INTERRUPTS, HarnessError, OptionError, PluginError, ReplayError, text_of, told
-from harness.files.hold import clear
 from harness.plugins import Plugins
 from harness.runs.plan import Plan
 from harness.runs.request import Request
 from harness.runs.run import Run
-from harness.runs.workers import workers_for
+from harness.runs.worker_count import workers_for
 from harness.trace.trace import Trace
 
 if TYPE_CHECKING:  # a replay in this process needs none of what makes others
@@ -187,7 +187,7 @@ class _Worker:
     def __init__(self, plugins: Plugins) -> None:
         from multiprocessing import get_context
 
-        from harness.runs.children import first, packed, signals_blocked
+        from harness.runs.child_processes import first, packed, signals_blocked
 
         context = get_context("spawn")
         self.pipe, theirs = context.Pipe()
@@ -335,7 +335,7 @@ def _end(_: int, __: object) -> NoReturn:
 
 def _work(pipe: Connection, plugins: Plugins) -> None:
     """Carry out requests that come by a pipe, until it is closed."""
-    from harness.runs.children import heed_signals
+    from harness.runs.child_processes import heed_signals
 
     try:
         heed_signals(_end)

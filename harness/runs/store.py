@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
-from harness.errors import RunError
-from harness.files.hold import clear, held
-from harness.files.whole import whole_folder
-from harness.metrics.measurement import Measurement
+from harness.base.errors import RunError
+from harness.base.files.hold import clear, held
+from harness.base.files.whole import whole_folder
+from harness.base.tables.parquet import UnwritableError
 from harness.plugins import Plugins
-from harness.recording.parquet import UnwritableError
+from harness.plugins.measurement import Measurement
 from harness.runs.plan import Plan
 from harness.runs.replaying import add_into, measure_into, measured_by, replay_into, write_windows
 from harness.runs.run import Keep, Run

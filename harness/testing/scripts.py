@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.model import (
     Cluster,
     ClusterQueue,
@@ -23,9 +25,7 @@ from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, NEVER, STATES, STINTS, Amounts, Fact
 from harness.engine.texts import Texts
-from harness.options import resolve
 from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
-from harness.units import SECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import harness
 from harness import api
-from harness.bundled import BUNDLED, bundled_path
-from harness.export.openmetrics import write_openmetrics
-from harness.export.perfetto import write_perfetto
+from harness.analysis.export.openmetrics import write_openmetrics
+from harness.analysis.export.perfetto import write_perfetto
+from harness.base.units import HOUR
 from harness.plugins import load
 from harness.testing.checks import check_run
-from harness.units import HOUR
+from harness.trace.bundled import BUNDLED, bundled_path
 
 PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
 

@@ -2,7 +2,7 @@
 
 The order is that of the fields of `Calibration`. Priorities come before tenants, because what a trace calls
 its queue is often a priority, while the tenant is somebody else. Arrivals are scaled last, by the jobs
-themselves (`harness.trace.jobs`), and the cluster by `harness.cluster.scale`.
+themselves (`harness.trace.jobs`), and the cluster by `harness.cluster.changes.scale`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
-from harness.cluster.scale import scaled_cluster
-from harness.errors import Fault, TraceError
-from harness.options import factor
+from harness.base.errors import Fault, TraceError
+from harness.base.options import factor
+from harness.base.units import SECOND
+from harness.cluster.changes.scale import scaled_cluster
 from harness.trace.priorities import PriorityFrom, PriorityShare
 from harness.trace.sample import Sample
 from harness.trace.tenants import Tenants
 from harness.trace.trace import Trace
 from harness.trace.window import Window
-from harness.units import SECOND
 
 if TYPE_CHECKING:
     import polars as pl

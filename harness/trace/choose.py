@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from warnings import warn
 
-from harness.errors import Fault, TraceError, told
-from harness.files.packed import unpacked_head
+from harness.base.errors import Fault, TraceError, told
+from harness.base.files.packed import unpacked_head
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
-    from harness.registries import ReaderSpec
+    from harness.plugins.registries import ReaderSpec
 
 _SNIFFED = 4096
 _READ = 1 << 16

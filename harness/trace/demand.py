@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from harness.base.units import INT64_MAX
 from harness.cluster.derive import Demand, derive_cluster
 from harness.cluster.model import Cluster
 from harness.trace.job_rows import job_rows
 from harness.trace.schema import REQUEST, resources_of
 from harness.trace.trace import Trace
-from harness.units import INT64_MAX
 
 CAPACITY = "harness.capacity."
 """Metadata keys that start so give the size of the traced machine: `harness.capacity.cpu` in millicores."""

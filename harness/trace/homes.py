@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.base.errors import Fault
 from harness.cluster.model import Cluster, LocalQueue
-from harness.errors import Fault
 from harness.trace.schema import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:

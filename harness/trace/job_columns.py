@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
-from harness.errors import OptionError, TraceError
-from harness.options import factor_text
+from harness.base.errors import OptionError, TraceError
+from harness.base.options import factor_text
+from harness.base.tables import schemas
+from harness.base.tables.parquet import TIMES
+from harness.base.tables.pod_set_texts import Part, text_of
+from harness.base.units import INT64_MAX, LONGEST, SECOND
 from harness.policy import ENDLESS, Arrival
 from harness.policy.job import made
-from harness.recording import schemas
-from harness.recording.parquet import TIMES
-from harness.recording.pod_set_texts import Part, text_of
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows, pods_of
 from harness.trace.pod_sets import PodSetMaker
 from harness.trace.quota_names import quota_names
@@ -27,7 +28,6 @@ from harness.trace.recorded import Record, record_of
 from harness.trace.schema import DEFAULT_NAMESPACE, DEFAULT_POD_SET, REQUEST, STARTUP, column_of, resources_of
 from harness.trace.slices import Slice, constant, texts, values
 from harness.trace.validate import cluster_faults
-from harness.units import INT64_MAX, LONGEST, SECOND
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import polars as pl
 
+from harness.base.units import INT64_MAX
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, resources_of
-from harness.units import INT64_MAX
 
 ROW = "harness.row"
 """Number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""

@@ -12,17 +12,17 @@ from typing import Any, final
 
 import polars as pl
 
-from harness.cluster.elastic import QUOTA_NAME_LABEL
-from harness.cluster.pod_reading import manifest_of
-from harness.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault
+from harness.base.tables import schemas
+from harness.base.tables.pod_set_texts import Part, text_of
+from harness.base.units import INT64_MAX, format_amount
+from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL
+from harness.cluster.kinds.pod_reading import manifest_of
 from harness.policy import ENDLESS, Arrival
-from harness.recording import schemas
-from harness.recording.pod_set_texts import Part, text_of
 from harness.trace.job_columns import JobColumns
 from harness.trace.quota_names import QUOTA_NAME
 from harness.trace.recorded import Record
 from harness.trace.schema import REQUEST, resources_of
-from harness.units import INT64_MAX, format_amount
 
 _CHUNK = 1024
 """Jobs made at once: small chunks stay in the processor's cache and out of the garbage collector's way."""

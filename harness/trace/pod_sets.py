@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from harness.frozen import Frozen
-from harness.memo import Memo
+from harness.base.frozen import Frozen
+from harness.base.memo import Memo
 from harness.policy import PodSet
 from harness.trace.job_rows import differs
 from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_map, ordered, resources_of

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import polars as pl
 
-from harness.errors import OptionError
-from harness.options import did_you_mean
+from harness.base.errors import OptionError
+from harness.base.options import did_you_mean
+from harness.base.units import exact_number
 from harness.trace.sample import draws
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
-from harness.units import exact_number
 
 _OTHERS = "*"
 _FORM = "write COLUMN=VALUE:PRIORITY,VALUE:PRIORITY, such as queue=prod:100,*:0"

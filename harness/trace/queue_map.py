@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 
 _QUEUE, _NAMESPACE, _LOCAL_QUEUE = "queue", "namespace", "local_queue"
 _HINT = "write CSV with the head queue,namespace,local_queue and a line for each queue of the trace"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.cluster.elastic import QUOTA_NAME_LABEL, leaves_of
+from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, leaves_of
 from harness.cluster.model import Cluster
 from harness.trace.schema import entries
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness.policy.job import ENDLESS, RecordedRun
 from harness.trace.job_rows import ROW
 

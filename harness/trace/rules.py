@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from harness.errors import Fault
-from harness.units import format_duration
+from harness.base.errors import Fault
+from harness.base.units import format_duration
 
 _ROW = re.compile(r"row ([0-9,]+)")
 _LISTED = 1000

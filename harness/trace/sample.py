@@ -7,7 +7,7 @@ from random import Random
 
 import polars as pl
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.trace.trace import Trace
 
 

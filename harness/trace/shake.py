@@ -17,13 +17,13 @@ from hashlib import blake2b
 
 import polars as pl
 
-from harness.errors import InputError, OptionError
-from harness.generate.uniform import key_of, uniforms
-from harness.memo import Memo
-from harness.options import did_you_mean
+from harness.base.errors import InputError, OptionError
+from harness.base.memo import Memo
+from harness.base.options import did_you_mean
+from harness.base.units import LONGEST, SECOND, exact_duration, exact_number, parse_duration
 from harness.trace.calibration import Calibration
+from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.trace import Trace
-from harness.units import LONGEST, SECOND, exact_duration, exact_number, parse_duration
 
 JITTER = 30 * SECOND
 """How far arrivals are moved at most, to either side."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from harness.arrays import places
+from harness.base.arrays import places
 
 Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
 """Answers the values of rows `start` to `start + count`; endless for a constant."""

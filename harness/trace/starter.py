@@ -16,8 +16,10 @@ from typing import Any
 
 import polars as pl
 
-from harness.cluster.core import HOSTNAME
+from harness.base.errors import Fault, InputError, TraceError
+from harness.base.units import INT64_MAX, format_amount, short_number
 from harness.cluster.derive import unit_of, wanted_capacity
+from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.manifests import (
     cluster_queue_manifest,
     elastic_quota_tree_manifest,
@@ -31,12 +33,10 @@ from harness.cluster.manifests import (
 )
 from harness.cluster.model import MOST_NODES
 from harness.cluster.shares import split_in_units
-from harness.errors import Fault, InputError, TraceError
 from harness.trace.demand import demands_of, traced_node
 from harness.trace.job_rows import filled, job_rows
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, resources_of
 from harness.trace.trace import Trace
-from harness.units import INT64_MAX, format_amount, short_number
 
 _COHORT = "all"
 _FLAVOR = "default"

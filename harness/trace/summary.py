@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from harness.base.units import SECOND
 from harness.trace.demand import traced_capacity
 from harness.trace.job_rows import ROW, ROWS
 from harness.trace.level import SUBMIT, level_of, recorded_peak, timed_jobs
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, resources_of
 from harness.trace.sums import exact_sum
 from harness.trace.trace import Trace
-from harness.units import SECOND
 
 _P95 = Fraction(95, 100)
 _WAIT = "harness.wait"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.errors import Fault
+from harness.base.errors import Fault
+from harness.base.units import INT64_MAX, LONGEST, format_amount, format_duration
 from harness.trace.job_rows import total_of
 from harness.trace.rules import shown
 from harness.trace.schema import REQUEST, resources_of
-from harness.units import INT64_MAX, LONGEST, format_amount, format_duration
 
 _PIECE = 1 << 20  # rows
 _DURATION = "duration"

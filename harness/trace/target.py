@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
 
+from harness.base.errors import InputError
+from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.model import Cluster
-from harness.cluster.scale import scaled_cluster
-from harness.errors import InputError
 from harness.trace.level import level_of, timed_jobs
 from harness.trace.schema import resources_of
 from harness.trace.trace import Trace

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import polars as pl
 
-from harness.errors import OptionError
-from harness.frozen import Frozen
-from harness.options import did_you_mean
+from harness.base.errors import OptionError
+from harness.base.frozen import Frozen
+from harness.base.options import did_you_mean
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.queue_map import Place, read_queue_map
 from harness.trace.schema import has_names

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from harness.cluster.topology import PODSET, SliceLayer, TopologyRequest
-from harness.json_text import parse_json
+from harness.base.json_text import parse_json
+from harness.cluster.kinds.topology import PODSET, SliceLayer, TopologyRequest
 from harness.trace.rules import Rule
 
 REQUIRED = "topology_required"

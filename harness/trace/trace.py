@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from harness.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told
-from harness.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
-from harness.options import resolve
+from harness.base.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told
+from harness.base.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
+from harness.base.options import resolve
+from harness.base.units import SECOND
+from harness.plugins.reading import Reading, fault_of
 from harness.trace.choose import advice, choose_reader
 from harness.trace.digest import frame_digest
 from harness.trace.homes import homed, homed_rows, map_hint
-from harness.trace.reader import Reading, fault_of
 from harness.trace.rules import placed
 from harness.trace.schema import REQUIRED
 from harness.trace.validate import checked, cluster_faults, unknown_names
-from harness.units import SECOND
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
-    from harness.registries import ReaderSpec
+    from harness.plugins.registries import ReaderSpec
 
 _NOTHING: Mapping[str, Any] = {}
 

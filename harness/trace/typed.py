@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from harness.errors import Fault
-from harness.options import nearest
+from harness.base.errors import Fault
+from harness.base.options import nearest
 from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_of, ordered
 
 

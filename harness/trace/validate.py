@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from harness.errors import Fault
-from harness.json_text import parse_json
+from harness.base.errors import Fault
+from harness.base.json_text import parse_json
+from harness.base.units import INT64_MAX, LONGEST
 from harness.trace.job_rows import ROW, differs, distinct, filled, job_rows, pods_of, total_of
 from harness.trace.rules import Rule, breaches, shown
 from harness.trace.schema import (
@@ -28,7 +29,6 @@ from harness.trace.schema import (
 from harness.trace.sums import Sums
 from harness.trace.topology import topology_rules, wrong_annotations
 from harness.trace.typed import typed
-from harness.units import INT64_MAX, LONGEST
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster

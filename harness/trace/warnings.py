@@ -12,12 +12,12 @@ import polars as pl
 from harness.cluster.coverage.pods import POD_TEMPLATE
 from harness.cluster.coverage.verdicts import Finding
 from harness.cluster.draft import Warnings, unmodelled
-from harness.cluster.fields import Fields
+from harness.cluster.kinds.pod_groups import MIN_AVAILABLE_LABEL, group_name, membership_of
+from harness.cluster.kinds.scheduling_groups import GroupReference, missing, read_group_reference
+from harness.cluster.kinds.selectors import Taint, Toleration, read_toleration
 from harness.cluster.model import Cluster
 from harness.cluster.node_kinds import taint_text
-from harness.cluster.pod_groups import MIN_AVAILABLE_LABEL, group_name, membership_of
-from harness.cluster.scheduling_groups import GroupReference, missing, read_group_reference
-from harness.cluster.selectors import Taint, Toleration, read_toleration
+from harness.cluster.yaml.fields import Fields
 from harness.trace.job_rows import job_rows
 from harness.trace.misnamed import sentences
 from harness.trace.schema import DEFAULT_NAMESPACE, entries

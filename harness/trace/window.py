@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from harness.errors import InputError, OptionError
+from harness.base.errors import InputError, OptionError
+from harness.base.units import SECOND, parse_duration
 from harness.trace.trace import Trace
-from harness.units import SECOND, parse_duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXAMPLES = "examples: 10d..17d, 9400000s.., 2017-10-01..2017-11-01"

@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import InputError
-from harness.files.whole import whole_file
+from harness.base.errors import InputError
+from harness.base.files.whole import whole_file
 from harness.trace.schema import (
     CONVENTIONS_KEY,
     LEFT_OUT_KEY,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Cluster, Policy, View
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.models.evictions import LATENCY
 from harness_plugins.kube.policy import GANG, GANG_SCHEDULING, TOGETHER, default_preemption
 

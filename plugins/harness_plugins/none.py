@@ -30,11 +30,11 @@ from harness import (
     Why,
     hookimpl,
 )
-from harness.errors import InputError
+from harness.base.errors import InputError
+from harness.base.options import refuse_set
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
 from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Request
 from harness.models.kube.running import running_jobs
-from harness.options import refuse_set
 from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
 

@@ -8,15 +8,15 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from harness.base.collector import seldom_collected
+from harness.base.options import resolve
+from harness.base.units import MINUTE, SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.collector import seldom_collected
 from harness.engine import Engine
 from harness.engine.events import FINISH, Fact, NullRecorder
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Arrival, Job, PodSet
-from harness.units import MINUTE, SECOND
 
 CORES, NODES = 320, 10
 WAITING = (1_000, 10_000, 100_000)

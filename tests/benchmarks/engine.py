@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import time
 
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.events import NullRecorder
-from harness.options import resolve
 from harness.policy import Arrival, Job, PodSet
 from harness.testing import pool
-from harness.units import SECOND
 from harness_plugins.none import OPTIONS, JobQueue
 
 JOBS = 50_000

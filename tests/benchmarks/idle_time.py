@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from harness.collector import seldom_collected
+from harness.base.collector import seldom_collected
+from harness.base.options import resolve
+from harness.base.units import DAY, MINUTE, SECOND
 from harness.engine import Engine
 from harness.engine.events import NullRecorder
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Arrival, Job, PodSet
-from harness.units import DAY, MINUTE, SECOND
 
 from .backlog import CORES, NODES, POLICIES, world
 

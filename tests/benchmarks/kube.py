@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import time
 
+from harness.cluster.kinds.pods import PodSpec
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.load import cluster_from
-from harness.cluster.pods import PodSpec
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from harness.collector import seldom_collected
-from harness.conformance import read_cases
+from harness.base.collector import seldom_collected
+from harness.plugins.conformance import read_cases
 from harness_plugins.kueue.conformance import cycles
 from harness_plugins.kueue.conformance.targets import question
 

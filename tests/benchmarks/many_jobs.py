@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 
 
 def write_jobs(path: Path, jobs: int, *, queues: int = 1) -> Path:

@@ -15,14 +15,14 @@ from unittest.mock import patch
 
 import harness
 from harness.api import read_cluster, read_trace
+from harness.base.files import hold, whole
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.experiments.making import Made
-from harness.experiments.sweeping import State
-from harness.files import hold, whole
 from harness.plugins import load
-from harness.recording.recorder import ParquetRecorder
 from harness.runs import replaying
+from harness.runs.recording.recorder import ParquetRecorder
+from harness.studies.experiments.evaluation import Made
+from harness.studies.experiments.sweep import State
 
 from .many_jobs import write_jobs
 

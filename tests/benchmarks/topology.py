@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 import time
 
+from harness.cluster.kinds.topology import TopologyRequest
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import topology_manifest
 from harness.cluster.model import Cluster, frozen
-from harness.cluster.topology import TopologyRequest
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, suitable_leaves

@@ -13,7 +13,7 @@ import pytest
 FAILING = """
     import click
     import harness
-    from harness.errors import CheckError
+    from harness.base.errors import CheckError
 
     class Raises:
         def __init__(self, cluster, view, options):

@@ -10,7 +10,7 @@ import pytest
 
 GOOD = """
     import harness
-    from harness.units import parse_duration
+    from harness.base.units import parse_duration
 
     class Idle:
         def __init__(self, cluster, view, options): pass

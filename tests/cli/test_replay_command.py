@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.runs.run import Run
 
 QUEUE = """

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from cli_environment import called
 
-from harness.experiments.experiment import Experiment
 from harness.runs.run import Run
+from harness.studies.experiments.experiment import Experiment
 
 LOWER = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
 QUICK = ("--set", "evictionLatency=0s", "--grace-period", "1us")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli_environment import clean_environment
 
-from harness.explanation.cycles import Observer
+from harness.analysis.explanation.cycles import Observer
 
 POLICY = """
     import harness

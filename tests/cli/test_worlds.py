@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from small_clusters import queues, quota_tree
 
+from harness.base.errors import OptionError
 from harness.cli.worlds import named_files
-from harness.errors import OptionError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from harness.base.errors import InputError
 from harness.cli.cluster import cluster
-from harness.errors import InputError
 
 TEXT = """\
 apiVersion: harness/v1

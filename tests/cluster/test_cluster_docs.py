@@ -10,7 +10,7 @@ import pytest
 from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.coverage.pods import POD
 from harness.cluster.coverage.verdicts import Verdict
-from harness.cluster.kinds import KINDS
+from harness.cluster.kinds.table import KINDS
 from harness.cluster.load import load_cluster
 
 PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"

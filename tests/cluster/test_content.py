@@ -14,7 +14,7 @@ import yaml
 from small_clusters import queues
 
 from harness.cluster.content import MOST_OBJECTS, content, default_of
-from harness.cluster.core import HOSTNAME
+from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.model import AdmissionCheck, Cluster, ClusterQueue, Node
 from harness.cluster.node_kinds import MOST_KINDS

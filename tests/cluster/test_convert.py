@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import InputError
 from harness.cli.cluster import cluster as command
 from harness.cluster.convert import ELASTIC, KUEUE, convert
-from harness.cluster.elastic import ElasticQuota
+from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.manifests import (
     cluster_queue_manifest,
@@ -25,7 +26,6 @@ from harness.cluster.manifests import (
     quota_node,
 )
 from harness.cluster.model import UNLIMITED, Cluster, ResourceQuota
-from harness.errors import InputError
 
 RULES = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
 Bounds = dict[str, tuple[str, dict[str, tuple[int, int]]]]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import ClusterError
+from harness.cluster.kinds.selectors import Taint
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Node, PriorityClass
-from harness.cluster.selectors import Taint
-from harness.errors import ClusterError
 
 NODE: dict[str, Any] = {
     "apiVersion": "v1",

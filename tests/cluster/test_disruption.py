@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import harness
+from harness.base.errors import ClusterError
 from harness.cluster.coverage.scheduling import MODELLED_PLUGINS
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration, ScoringStrategy
 from harness.cluster.load import cluster_from
-from harness.cluster.scheduler_configuration import SchedulerConfiguration, ScoringStrategy
-from harness.errors import ClusterError
 
 SELECTOR = {"selector": {"matchLabels": {"app": "web"}}}
 

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster import documents
-from harness.cluster.fields import Fields
-from harness.cluster.scalars import Word, reads_as_text, settled
-from harness.errors import Fault
+from harness.base.errors import Fault
+from harness.cluster.yaml import documents
+from harness.cluster.yaml.fields import Fields
+from harness.cluster.yaml.scalars import Word, reads_as_text, settled
 
 
 def read(text: str) -> tuple[list[Any], list[str]]:

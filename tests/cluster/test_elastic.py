@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.elastic import ElasticQuota, QuotaLeaves
+from harness.base.errors import ClusterError
+from harness.cluster.kinds.elastic import ElasticQuota, QuotaLeaves
 from harness.cluster.load import cluster_from
 from harness.cluster.model import UNLIMITED, Cluster, LocalQueue
-from harness.errors import ClusterError
 
 
 def tree(*children: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from field_lists import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import ClusterError
 from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.coverage.verdicts import Verdict
-from harness.cluster.kinds import KINDS
+from harness.cluster.kinds.table import KINDS
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.errors import ClusterError
 
 LISTED = list(listed_kinds())
 READ = read_kinds()

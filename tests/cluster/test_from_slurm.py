@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import harness
+from harness.base.errors import ClusterError
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
 from harness.cluster.slurm import FromSlurm, from_slurm
-from harness.errors import ClusterError
 from harness.plugins import load
 from harness.trace.trace import open_trace
 from harness.trace.validate import unknown_names

@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster.knobs import KNOBS
+from harness.base.errors import ClusterError, HarnessError, InputError
+from harness.cluster.changes.knobs import KNOBS
+from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.cluster.scale import scaled_cluster
-from harness.errors import ClusterError, HarnessError, InputError
 
 TEXT = """
 apiVersion: harness/v1

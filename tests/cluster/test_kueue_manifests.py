@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.kueue_configuration import AdmissionFairSharing, KueueConfiguration
+from harness.base.errors import ClusterError
+from harness.base.units import HOUR, MINUTE, SECOND
+from harness.cluster.kinds.kueue_configuration import AdmissionFairSharing, KueueConfiguration
+from harness.cluster.kinds.selectors import LabelSelector, Requirement, Taint, Toleration
+from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.load import cluster_from
 from harness.cluster.model import (
     UNLIMITED,
@@ -25,10 +29,6 @@ from harness.cluster.model import (
     ResourceGroup,
     ResourceQuota,
 )
-from harness.cluster.selectors import LabelSelector, Requirement, Taint, Toleration
-from harness.cluster.wait_for_pods_ready import WaitForPodsReady
-from harness.errors import ClusterError
-from harness.units import HOUR, MINUTE, SECOND
 
 API = "kueue.x-k8s.io"
 

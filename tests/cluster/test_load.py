@@ -15,11 +15,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import ClusterError
 from harness.cluster.coverage.not_read import NOT_READ
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.manifests import KUEUE, dump_yaml, to_manifests
 from harness.cluster.model import Cluster, Node
-from harness.errors import ClusterError
 
 TEXT = """\
 apiVersion: v1

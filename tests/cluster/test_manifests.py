@@ -9,8 +9,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import Fault
 from harness.cluster.derive import Demand, derive_cluster
-from harness.cluster.documents import read_documents
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.manifests import (
     cluster_queue_manifest,
@@ -20,7 +20,7 @@ from harness.cluster.manifests import (
     to_manifests,
 )
 from harness.cluster.model import Node
-from harness.errors import Fault
+from harness.cluster.yaml.documents import read_documents
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | st.text(
     "yYnNoOtTrRuUeEfFaAlLsS~=<0123456789.+-_xob:e", max_size=6

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from live_dumps import GPU, NOON, Manifest, ago, job, node, owner, pod, queue, workload
 
+from harness.cluster.kinds.workloads import Workload
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.cluster.standing import Standing, standing_of
-from harness.cluster.workloads import Workload
 from harness_plugins.kueue.manifests.beginning import running_jobs
 
 

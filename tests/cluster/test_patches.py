@@ -13,12 +13,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.base.errors import ClusterError, HarnessError, InputError
+from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.content import content
 from harness.cluster.derive import Demand, derive_cluster
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.cluster.scale import scaled_cluster
-from harness.errors import ClusterError, HarnessError, InputError
 
 TEXT = """
 apiVersion: harness/v1

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from harness import hookimpl
+from harness.base.errors import ClusterError, PluginError
+from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.content import content
 from harness.cluster.coverage.common import metadata
 from harness.cluster.coverage.verdicts import Coverage, assumed, modelled
 from harness.cluster.draft import Draft, read_metadata
-from harness.cluster.fields import Fields
-from harness.cluster.kind import RegisterKind
-from harness.cluster.kinds import KINDS, Kinds
+from harness.cluster.kinds.kind import RegisterKind
+from harness.cluster.kinds.table import KINDS, Kinds
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.cluster.scale import scaled_cluster
-from harness.errors import ClusterError, PluginError
+from harness.cluster.yaml.fields import Fields
 from harness.plugins import load
 
 TEAM = "Team.example.org"

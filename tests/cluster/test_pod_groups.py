@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import ClusterError
+from harness.cluster.kinds.pod_groups import Membership, PodGroup, membership_of
 from harness.cluster.load import cluster_from
-from harness.cluster.pod_groups import Membership, PodGroup, membership_of
-from harness.errors import ClusterError
 from harness.plugins import load
 from harness.trace.trace import open_trace
 from harness.trace.warnings import unreached

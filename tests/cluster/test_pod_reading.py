@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster.fields import Fields
+from harness.base.errors import ClusterError, Fault
+from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod
+from harness.cluster.kinds.pods import HostPort, Pod, PodSpec
+from harness.cluster.kinds.selectors import LabelSelector
 from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import manifest_of, pod_spec_of, read_pod
-from harness.cluster.pods import HostPort, Pod, PodSpec
-from harness.cluster.selectors import LabelSelector
-from harness.errors import ClusterError, Fault
+from harness.cluster.yaml.fields import Fields
 from harness.policy import PodSet
 
 MIB = 2**20

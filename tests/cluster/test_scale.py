@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_clusters import queues
 
+from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.cluster.scale import scaled_cluster
 from harness.cluster.shares import largest_remainder
 
 POOLS = """

@@ -12,12 +12,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from harness.base.errors import ClusterError
 from harness.cli.cluster import cluster as command
 from harness.cluster.content import content
-from harness.cluster.fields import Fields
+from harness.cluster.kinds.scheduling_groups import GroupReference, SchedulingGroup, read_group_reference
 from harness.cluster.load import cluster_from
-from harness.cluster.scheduling_groups import GroupReference, SchedulingGroup, read_group_reference
-from harness.errors import ClusterError
+from harness.cluster.yaml.fields import Fields
 from harness.models.ignored import ignored_scheduling_groups
 from harness.plugins import load
 from harness.trace.trace import open_trace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cluster.fields import Fields
-from harness.cluster.selectors import (
+from harness.base.errors import Fault
+from harness.cluster.kinds.selectors import (
     LabelSelector,
     Requirement,
     Taint,
@@ -14,7 +14,7 @@ from harness.cluster.selectors import (
     read_selector,
     read_toleration,
 )
-from harness.errors import Fault
+from harness.cluster.yaml.fields import Fields
 
 
 @pytest.mark.parametrize(

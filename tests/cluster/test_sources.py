@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import ClusterError, TraceError
 from harness.cluster.load import cluster_from, load_cluster
-from harness.cluster.sources import sources
-from harness.errors import ClusterError, TraceError
+from harness.cluster.yaml.sources import sources
 from harness.plugins import load
 from harness.runs.inputs import read_cluster, read_trace
 

@@ -12,10 +12,10 @@ import yaml
 from cli_environment import called
 
 import harness
+from harness.base.errors import TraceError
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
-from harness.errors import TraceError
 from harness.plugins import load
 from harness.trace.calibration import Calibration
 from harness.trace.starter import Starter, start

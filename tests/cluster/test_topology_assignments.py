@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import ClusterError
+from harness.cluster.kinds.topology_assignments import DomainPods
 from harness.cluster.load import cluster_from
-from harness.cluster.topology_assignments import DomainPods
-from harness.errors import ClusterError
 
 Manifest = dict[str, Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import ClusterError
 from harness.cluster.content import content
 from harness.cluster.load import cluster_from
-from harness.errors import ClusterError
 
 Manifest = dict[str, Any]
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import harness
-from harness.comparison.figures import digits_of, name_of, shown
-from harness.comparison.headlines import ALARMS, BRIEF, SHOWN
+from harness.analysis.comparison.figures import digits_of, name_of, shown
+from harness.analysis.comparison.headlines import ALARMS, BRIEF, SHOWN
 
 ROOT = Path(__file__).parents[2]
 TRACES = sorted(path.stem for path in (ROOT / "traces").glob("*.parquet"))

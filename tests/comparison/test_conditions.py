@@ -9,9 +9,9 @@ import pytest
 from small_clusters import queues
 
 import harness
-from harness.comparison.conditions import parse_condition
-from harness.comparison.samples import Samples
-from harness.errors import InputError
+from harness.analysis.comparison.conditions import parse_condition
+from harness.analysis.comparison.samples import Samples
+from harness.base.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -470,8 +470,8 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
 
 def test_a_verdict_on_two_runs_rests_on_these_alone() -> None:
     """A third run whose values are 0 changes nothing; what falls to 0 in every twin falls by all of it."""
-    from harness.comparison.missing import Lack
-    from harness.comparison.paired import Paired
+    from harness.analysis.comparison.missing import Lack
+    from harness.analysis.comparison.paired import Paired
 
     base, other, none = [10.0, 12.0, 15.0], [14.0, 15.0, 21.0], [0.0, 0.0, 0.0]
     lacks = [Lack(0, 0, 3)] * 3

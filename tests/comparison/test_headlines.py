@@ -12,12 +12,12 @@ from policies import scripted
 from small_clusters import queues
 
 import harness
-from harness.comparison.changes import Ground, Verdict
-from harness.comparison.headlines import HEADLINES, SHOWN
-from harness.metrics.idle import METRICS as IDLE
-from harness.metrics.unseen import UNSEEN
-from harness.report.material import Material
-from harness.report.sections.metrics import cells
+from harness.analysis.comparison.changes import Ground, Verdict
+from harness.analysis.comparison.headlines import HEADLINES, SHOWN
+from harness.analysis.metrics.idle import METRICS as IDLE
+from harness.analysis.metrics.unseen import UNSEEN
+from harness.analysis.report.material import Material
+from harness.analysis.report.sections.metrics import cells
 
 POOL = queues({"a": {"cpu": "2"}})
 CALM = {0: [("admit", "x")], 10: [("admit", "y")]}

@@ -10,7 +10,7 @@ import pytest
 from small_clusters import queues
 
 import harness
-from harness.statistics.significance import of_pairs
+from harness.analysis.comparison.statistics.significance import of_pairs
 
 TWINS = 6
 SHAKE = f"{TWINS},arrivals=5s"

@@ -11,8 +11,8 @@ import pytest
 from older_runs import as_schema_2
 
 import harness
-from harness.comparison.changes import Ground
-from harness.errors import RunError
+from harness.analysis.comparison.changes import Ground
+from harness.base.errors import RunError
 
 WriteTrace = Callable[..., Path]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.comparison.changes import Verdict
-from harness.comparison.coarse import why_coarse
-from harness.comparison.recommendation import Recommendation, recommendation
-from harness.errors import RunError
+from harness.analysis.comparison.changes import Verdict
+from harness.analysis.comparison.coarse import why_coarse
+from harness.analysis.comparison.recommendation import Recommendation, recommendation
+from harness.base.errors import RunError
 from harness.trace.shake import Shake
 
 POOL = """

@@ -12,11 +12,11 @@ import pytest
 from policies import Greedy
 
 import harness
-from harness.comparison.changes import Ground, Verdict
-from harness.comparison.family import Family
-from harness.comparison.headlines import HEADLINES
-from harness.errors import OptionError, RunError
-from harness.statistics.significance import of_pairs
+from harness.analysis.comparison.changes import Ground, Verdict
+from harness.analysis.comparison.family import Family
+from harness.analysis.comparison.headlines import HEADLINES
+from harness.analysis.comparison.statistics.significance import of_pairs
+from harness.base.errors import OptionError, RunError
 
 POOL = """
 apiVersion: harness/v1
@@ -178,7 +178,7 @@ def test_runs_of_other_jobs_are_not_shaken(replayed: Callable[..., harness.Run])
 def test_a_single_run_is_shown_without_scipy(replayed: Callable[..., harness.Run]) -> None:
     """It takes half a second to import, and there is nothing to test."""
     code = (
-        "import sys; from harness.comparison import Comparison; import harness.cli.replay; "
+        "import sys; from harness.analysis.comparison import Comparison; import harness.cli.replay; "
         "Comparison.of(sys.argv[1:]).table(); print('scipy' in sys.modules)"
     )
     command = [sys.executable, "-c", code, str(replayed("alone").path)]

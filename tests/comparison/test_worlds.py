@@ -15,8 +15,8 @@ from older_runs import as_schema_2
 from small_clusters import queues
 
 import harness
-from harness.comparison.distinction import Distinction, summarized
-from harness.report import Table
+from harness.analysis.comparison.distinction import Distinction, summarized
+from harness.analysis.report import Table
 from harness.trace.calibration import Calibration
 
 GPU = "nvidia.com/gpu"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import plugins
-from harness.conformance import Report, check, read_cases
+from harness.plugins import loading as plugins
+from harness.plugins.conformance import Report, check, read_cases
 
 HERE = Path(__file__).parent
 WHOLE = HERE.parents[2] / "shared" / "conformance"

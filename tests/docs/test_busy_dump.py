@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 
 from harness.cluster.load import load_cluster
-from harness.forecasting.present import now_of
 from harness.plugins import load
+from harness.runs.estimates.present import now_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "busy_dump.py"
 

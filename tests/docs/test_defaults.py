@@ -15,10 +15,10 @@ from doc_pages import ROOT
 from field_lists import listed_kinds
 
 from harness import Policy, View
-from harness.cluster.kueue_configuration import GATES
+from harness.base.options import resolve
+from harness.cluster.kinds.kueue_configuration import GATES
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Arrival
 from harness.testing import Script, replayed

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from cli_environment import called
 
-from harness import hookspecs
-from harness.plugins import installed_kinds
+from harness.plugins import hookspecs
+from harness.plugins.loading import installed_kinds
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 

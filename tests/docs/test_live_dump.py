@@ -17,8 +17,8 @@ from doc_pages import ROOT, commands
 
 import harness
 from harness import Forecast
+from harness.base.units import HOUR, MINUTE
 from harness.cluster.load import load_cluster
-from harness.units import HOUR, MINUTE
 
 PAGE = "docs/live-dump.md"
 FUTURES = {"futures": 3, "workers": 1}

@@ -17,8 +17,8 @@ import yaml
 from doc_pages import ROOT
 
 import harness as package
+from harness.base.errors import ClusterError, TraceError
 from harness.cluster.load import cluster_from, load_cluster
-from harness.errors import ClusterError, TraceError
 from harness.plugins import load
 from harness.trace.trace import open_trace
 from harness.trace.warnings import unreached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness.cluster.api_objects import Manifest
+from harness.studies.forecasting.api_objects import Manifest
 
 Objects = Sequence[Manifest]
 

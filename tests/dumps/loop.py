@@ -14,19 +14,19 @@ from dumps.observed import Event, Observed, first_name, flavors_text
 from dumps.restart import Restarting
 from dumps.worlds import ORIGIN, DumpWorld
 from dumps.writer import TRUTH, Writer
-from harness.cluster.api_objects import Manifest
+from harness.base.options import resolve
+from harness.base.units import HOUR, SECOND
 from harness.cluster.load import cluster_from
 from harness.engine import Engine
 from harness.engine.losses import parse_losses
-from harness.options import resolve
 from harness.plugins import Plugins, load
+from harness.plugins.registries import PolicySpec
 from harness.policy import ENDLESS, Arrival
-from harness.registries import PolicySpec
 from harness.runs.at_start import DUMP, at_start
 from harness.runs.questions import running_jobs
+from harness.studies.forecasting.api_objects import Manifest
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
-from harness.units import HOUR, SECOND
 
 _LONGEST = 2 * HOUR
 """Replays are cut so long after the restart: some workloads come back for ever."""

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dumps.observed import Observed
+from harness.base.units import SECOND
 from harness.engine.life import Hold, Life, Unit
 from harness.engine.lifecycle import Lifecycle
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.policy import PodPolicy
 from harness.policy import Decision, Job, Policy, Wake, Why
-from harness.units import SECOND
 from harness_plugins.kueue.executions import _Execution
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.wait_for_pods_ready import PodsReady, _Admission

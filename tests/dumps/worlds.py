@@ -16,13 +16,13 @@ from typing import Any
 
 import polars as pl
 
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.testing.worlds import random_world
 from harness.testing.worlds.chance import Chance
 from harness.trace.trace import Trace
 from harness.trace.validate import checked
-from harness.units import SECOND
 
 Manifest = dict[str, Any]
 

@@ -11,12 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dumps.observed import Observed
-from harness.cluster.api_objects import Eviction, Manifest, Quota, Shown, ShownPod, name_in, objects_of
+from harness.base.units import SECOND
 from harness.engine.events import ADMIT, BIND, EVICT, GONE, PREEMPT, START
 from harness.engine.life import Hold, Life
 from harness.models.kube.policy import PodPolicy
 from harness.policy import Job
-from harness.units import SECOND
+from harness.studies.forecasting.api_objects import (
+    Eviction,
+    Manifest,
+    Quota,
+    Shown,
+    ShownPod,
+    name_in,
+    objects_of,
+)
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
 from harness_plugins.kueue.state.workload import Workload

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from policies import Eager, Greedy, scripted
 
 from harness import Admit, Bind, Cluster, Decision, Job, PodSet, Preempt, View
+from harness.base.errors import DecisionError
+from harness.base.units import SECOND
 from harness.engine import parse_losses
-from harness.errors import DecisionError
 from harness.testing import Decisions, Script, nodes, pool, replayed
-from harness.units import SECOND
 
 POOL = pool(cpu=6)
 

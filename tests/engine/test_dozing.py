@@ -9,9 +9,9 @@ import pytest
 from policies import Greedy
 
 from harness import Decision, Wake
-from harness.errors import DecisionError
+from harness.base.errors import DecisionError
+from harness.base.units import SECOND
 from harness.testing import Script, pool, replayed
-from harness.units import SECOND
 
 
 class Dozing(Greedy):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from policies import Greedy
 
+from harness.base.units import SECOND
 from harness.engine import Engine
 from harness.testing import Decisions, Script, pool
-from harness.units import SECOND
 
 
 def test_a_replay_ends_with_the_instant_after_which_enough_was_seen() -> None:

@@ -24,13 +24,13 @@ from harness import (
     View,
     Wake,
 )
+from harness.base.errors import DecisionError
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.engine import Engine, Losses
 from harness.engine.engine import Outcome
 from harness.engine.events import NullRecorder
 from harness.engine.livelock import MOST_ROUNDS, ROUNDS, SPAN, Livelock
-from harness.errors import DecisionError
 from harness.testing import Script, nodes, pool, replayed
-from harness.units import DAY, HOUR, MINUTE, SECOND
 
 POOL = pool(cpu=1000)
 FOREVER = 10**9

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from policies import Greedy, Priority
 
 from harness import Decision, Wake
+from harness.base.units import SECOND
 from harness.testing import Script, pool, replayed
-from harness.units import SECOND
 
 
 def actions(rows: list) -> list[tuple[str, str, float]]:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from policies import AtRandom, Eager, PodByPod, Priority
 
 from harness import Admit, Bind, Decision, Job, PodSet, Preempt, Wake, Why
+from harness.base.errors import OptionError
+from harness.base.units import MINUTE, SECOND
 from harness.engine import Losses, parse_losses
-from harness.errors import OptionError
 from harness.policy import ENDLESS, PolicyFactory
 from harness.testing import Decisions, Script, nodes, pool, replayed
-from harness.units import MINUTE, SECOND
 
 LOW_THEN_HIGH = {"at": 25, "cpu": 1, "priority": 1, "seconds": 5}
 

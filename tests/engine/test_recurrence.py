@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from kube_worlds import node
 
+from harness.analysis.explanation.cycles import Cycle, Observer
+from harness.base.options import resolve
+from harness.base.units import DAY, SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine import recurrence
-from harness.explanation.cycles import Cycle, Observer
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Decision, Policy, View
 from harness.testing import Decisions, Script, replayed
-from harness.units import DAY, SECOND
 
 YEAR = 365 * DAY // SECOND
 NODES = [node("n1", cpu="6m"), node("n2", cpu="4m")]

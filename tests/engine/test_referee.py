@@ -27,7 +27,7 @@ from harness import (
     Unnominate,
     Wake,
 )
-from harness.errors import DecisionError, PolicyError
+from harness.base.errors import DecisionError, PolicyError
 from harness.testing import Script, nodes, pool, replayed
 
 POOL = pool(cpu=4)

@@ -9,11 +9,11 @@ import pytest
 from policies import Greedy, PodByPod, Priority
 
 from harness import Cluster, Decision, Job, PodSet, View, Why
+from harness.base.units import SECOND
 from harness.cluster.model import frozen
 from harness.engine import parse_losses
 from harness.policy import PolicyFactory
 from harness.testing import Decisions, Script, nodes, pool, replayed
-from harness.units import SECOND
 
 
 def stints(happened: Decisions, job: str) -> list[tuple[str, float, float]]:

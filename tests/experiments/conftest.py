@@ -10,8 +10,8 @@ import pytest
 from small_clusters import queues
 from small_experiments import written
 
-from harness.experiments.reading import load_spec
-from harness.experiments.spec import Spec
+from harness.studies.experiments.parsing import load_spec
+from harness.studies.experiments.specification import Spec
 
 DAY = 24 * 3600
 

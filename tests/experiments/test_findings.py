@@ -12,18 +12,18 @@ from cli_environment import called
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import OptionError, RunError
-from harness.experiments.effects import effects, unpaired
-from harness.experiments.experiment import Experiment
-from harness.experiments.folder import Folder
-from harness.experiments.frontier import outcomes, shifts
-from harness.experiments.making import Item, written
-from harness.experiments.objectives import Judged, estimate
-from harness.experiments.reporting import report
-from harness.experiments.spec import Arm, Factor, Seeds, Spec
-from harness.experiments.telling import compare, show
-from harness.report import Figure, Table, Text
-from harness.statistics.frontier import undominated
+from harness.analysis.comparison.statistics.frontier import undominated
+from harness.analysis.report import Figure, Table, Text
+from harness.base.errors import OptionError, RunError
+from harness.studies.experiments.effects import effects, unpaired
+from harness.studies.experiments.evaluation import Item, written
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.frontier import outcomes, shifts
+from harness.studies.experiments.objectives import Judged, estimate
+from harness.studies.experiments.report import report
+from harness.studies.experiments.specification import Arm, Factor, Seeds, Spec
+from harness.studies.experiments.store import Folder
+from harness.studies.experiments.table import compare, show
 
 WAIT, LOST = "wait.first_start.p95", "disruption.lost"
 

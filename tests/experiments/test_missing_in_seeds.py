@@ -11,10 +11,10 @@ import pytest
 from small_clusters import queues
 
 import harness
-from harness.experiments.experiment import Experiment
-from harness.experiments.objectives import Judged
-from harness.experiments.telling import compare, show
-from harness.statistics.significance import of_pairs
+from harness.analysis.comparison.statistics.significance import of_pairs
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.objectives import Judged
+from harness.studies.experiments.table import compare, show
 
 SEEDS = 6
 NEVER = "wait.never_started"

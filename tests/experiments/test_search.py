@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.experiments.search import Choice, Found, Range, Space, Sum, Trial, best_of, search
-from harness.experiments.spec import Point
+from harness.studies.experiments.specification import Point
+from harness.studies.tuning.search import Choice, Found, Range, Space, Sum, Trial, best_of, search
 
 pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
 

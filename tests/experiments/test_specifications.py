@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SpecError
-from harness.experiments.grid import points
-from harness.experiments.preparing import items_of, prepared
-from harness.experiments.reading import from_texts, load_spec, more_varied
-from harness.experiments.spec import Point, Spec
+from harness.base.errors import SpecError
 from harness.plugins import load
+from harness.studies.experiments.parsing import from_texts, load_spec, more_varied
+from harness.studies.experiments.points import points
+from harness.studies.experiments.preparation import items_of, prepared
+from harness.studies.experiments.specification import Point, Spec
 
 
 def always(name: str, point: object) -> bool:

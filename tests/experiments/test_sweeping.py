@@ -20,15 +20,16 @@ from failing_policies import Failing
 from small_experiments import written
 
 import harness
-from harness.errors import OptionError, RunError, SpecError
-from harness.experiments import making, work
-from harness.experiments.bench import REQUESTED
-from harness.experiments.experiment import Experiment
-from harness.experiments.piloting import arriving, estimated
-from harness.experiments.preparing import prepared
-from harness.experiments.spec import Spec
-from harness.experiments.sweeping import Sweep
+from harness.base.errors import OptionError, RunError, SpecError
 from harness.plugins import load
+from harness.studies import items as work
+from harness.studies.experiments import evaluation as making
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.preparation import prepared
+from harness.studies.experiments.requests import REQUESTED
+from harness.studies.experiments.specification import Spec
+from harness.studies.experiments.sweep import Sweep
+from harness.studies.experiments.time_estimate import arriving, estimated
 
 VARY: dict[str, list[Any]] = {"scale-arrivals": [1, 2], "on-preemption": ["restart", "resume"]}
 

@@ -20,10 +20,10 @@ from cli_environment import called
 from small_clusters import queues
 
 import harness
-from harness.cluster.difference_patch import difference_patch
+from harness.base.errors import SpecError
+from harness.cluster.changes.difference_patch import difference_patch
 from harness.cluster.load import load_cluster
-from harness.errors import SpecError
-from harness.experiments.tuning import EXAMPLE, load_tuning, tuning_of
+from harness.studies.tuning.specification import EXAMPLE, load_tuning, tuning_of
 
 HOUR = 3600
 A, B = "ClusterQueue/a.quota[cpu]", "ClusterQueue/b.quota[cpu]"

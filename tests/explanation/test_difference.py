@@ -12,8 +12,8 @@ import pytest
 from small_clusters import queues
 
 import harness
-from harness.difference import Difference
-from harness.errors import RunError
+from harness.analysis.difference import Difference
+from harness.base.errors import RunError
 from harness.runs.run import Run
 
 WriteTrace = Callable[..., Path]

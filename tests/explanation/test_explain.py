@@ -16,10 +16,10 @@ from small_clusters import local_queue, queues, quota_tree
 
 import harness
 from harness import Admit, Decision, Job, Preempt, Refuse, Why
-from harness.errors import InputError, RunError
-from harness.explanation.clock import Clock
-from harness.explanation.vocabulary import Units, read
-from harness.export.window import part_of
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.explanation.vocabulary import Units, read
+from harness.analysis.export.window import part_of
+from harness.base.errors import InputError, RunError
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from run_books import GPU, Asked, Eviction, asked_for, evictions
 
-from harness.explanation.clock import Clock
-from harness.explanation.explain import units_of
-from harness.explanation.histories import Histories
-from harness.explanation.history import Event, History
-from harness.explanation.story import Story
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.explanation.explain import units_of
+from harness.analysis.explanation.histories import Histories
+from harness.analysis.explanation.history import Event, History
+from harness.analysis.explanation.story import Story
+from harness.base.units import format_duration
 from harness.runs.run import Run
-from harness.units import format_duration
 
 PREEMPTING = ("default-preemption", "elasticquota", "auto", "kueue-classic", "fairsharing")
 POLICIES = ("none", *PREEMPTING)

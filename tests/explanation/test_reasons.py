@@ -10,7 +10,7 @@ import pytest
 from sentences import contradictions, silent, unrecorded
 
 import harness
-from harness.errors import HarnessError
+from harness.base.errors import HarnessError
 from harness.runs.run import Run
 from harness.testing.worlds import random_world
 

@@ -13,10 +13,10 @@ from small_clusters import queues
 
 import harness
 from harness import Cluster, View
-from harness.explanation.clock import Clock
-from harness.explanation.explain import units_of
-from harness.explanation.histories import Histories
-from harness.explanation.moment import Moment
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.explanation.explain import units_of
+from harness.analysis.explanation.histories import Histories
+from harness.analysis.explanation.moment import Moment
 from harness.runs.run import Run
 
 WriteTrace = Callable[..., Path]

@@ -13,10 +13,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from small_clusters import local_queue, queues
 
 import harness
-from harness.errors import OptionError
-from harness.export.openmetrics import write_openmetrics
-from harness.export.window import part_of
-from harness.units import HOUR, SECOND
+from harness.analysis.export.openmetrics import write_openmetrics
+from harness.analysis.export.window import part_of
+from harness.base.errors import OptionError
+from harness.base.units import HOUR, SECOND
 
 TRACES = Path(__file__).parents[2] / "traces"
 

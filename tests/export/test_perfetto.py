@@ -17,13 +17,13 @@ from policies import scripted
 from small_clusters import queues, quota_tree
 
 import harness
-from harness.bundled import BUNDLED
-from harness.errors import InputError
-from harness.export.perfetto import write_perfetto
-from harness.export.window import part_of
-from harness.metrics.measurement import Window
+from harness.analysis.export.perfetto import write_perfetto
+from harness.analysis.export.window import part_of
+from harness.base.errors import InputError
+from harness.base.units import SECOND
+from harness.plugins.measurement import Window
+from harness.trace.bundled import BUNDLED
 from harness.trace.calibration import Calibration
-from harness.units import SECOND
 
 TRACES = Path(__file__).parents[2] / "traces"
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4

@@ -10,7 +10,7 @@ from threading import Thread
 
 from faults.exploring import Found
 from faults.worlds import WORLDS, Driver, content, make
-from harness.errors import RunError
+from harness.base.errors import RunError
 from harness.runs.run import TABLES, Run
 
 _REPLAY = WORLDS["replay again"].args

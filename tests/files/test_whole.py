@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.files import hold
-from harness.files.hold import clear, put_back
-from harness.files.whole import whole_file, whole_folder
+from harness.base.files import hold
+from harness.base.files.hold import clear, put_back
+from harness.base.files.whole import whole_file, whole_folder
 
 WRITES = """
 import sys, time
 from pathlib import Path
-from harness.files.whole import whole_folder
+from harness.base.files.whole import whole_folder
 with whole_folder(Path(sys.argv[1])) as folder:
     (folder / "part").write_text("half")
     print(folder, flush=True)
@@ -238,7 +238,7 @@ def test_a_folder_that_another_process_removes_is_made_again(
             folder.rmdir()
             removed.append(folder)
 
-    monkeypatch.setattr("harness.files.whole.clear", clear)
+    monkeypatch.setattr("harness.base.files.whole.clear", clear)
     with whole_folder(tmp_path / "a" / "run") as folder:
         (folder / "x").write_text("whole")
     assert (tmp_path / "a" / "run" / "x").read_text() == "whole"

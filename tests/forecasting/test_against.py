@@ -14,10 +14,10 @@ from live_worlds import MONDAY, NOON, cluster, history, manifests, queue, worklo
 
 import harness
 from harness import Forecast
-from harness.errors import OptionError
-from harness.forecasting.against import By
-from harness.forecasting.text import text
-from harness.units import HOUR
+from harness.base.errors import OptionError
+from harness.base.units import HOUR
+from harness.studies.forecasting.paired import By
+from harness.studies.forecasting.text import text
 
 WITHIN = {"preemption": {"withinClusterQueue": "LowerPriority"}}
 

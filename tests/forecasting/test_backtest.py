@@ -13,12 +13,12 @@ from cli_environment import called
 from live_worlds import MONDAY, Manifest, manifests, queue
 
 import harness
+from harness.base.errors import InputError, OptionError, TraceError
+from harness.base.units import HOUR
 from harness.cluster.load import cluster_from
-from harness.errors import InputError, OptionError, TraceError
-from harness.forecasting.backtest import Judged, coverage
-from harness.forecasting.making import Asked
 from harness.plugins import load
-from harness.units import HOUR
+from harness.studies.forecasting.backtest import Judged, coverage
+from harness.studies.forecasting.from_files import Asked
 
 DAYS = 28
 

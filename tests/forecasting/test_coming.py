@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from live_worlds import MONDAY, NOON, cluster, history, queue
 
-from harness.errors import TraceError
-from harness.forecasting.coming import Coming
-from harness.forecasting.history import history_of
+from harness.base.errors import TraceError
+from harness.base.units import DAY, HOUR, SECOND
 from harness.plugins import load
-from harness.units import DAY, HOUR, SECOND
+from harness.runs.estimates.coming_jobs import Coming
+from harness.runs.estimates.history import history_of
 
 _WORLD = cluster(queue("q", 4))
 

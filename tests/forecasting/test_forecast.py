@@ -17,10 +17,10 @@ from live_worlds import MONDAY, NOON, Manifest, cluster, history, manifests, que
 
 import harness
 from harness import Cluster, Forecast
-from harness.errors import InputError, OptionError
-from harness.forecasting.quantiles import quantile
-from harness.forecasting.text import text
-from harness.units import HOUR
+from harness.base.errors import InputError, OptionError
+from harness.base.units import HOUR
+from harness.studies.forecasting.quantiles import quantile
+from harness.studies.forecasting.text import text
 
 PODS = """\
 {apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, pods: 10}}}

@@ -13,10 +13,10 @@ from dumps.worlds import BY_POD, NOWHERE, ORIGIN, DumpWorld, dump_world
 
 import harness
 from harness import Run
-from harness.cluster.api_objects import Manifest, objects_of
-from harness.forecasting.record_of_run import record_of_run
 from harness.plugins import load
 from harness.runs.outcome import outcome_of
+from harness.studies.forecasting.api_objects import Manifest, objects_of
+from harness.studies.forecasting.record_of_run import record_of_run
 
 PLUGINS = load()
 LOOP = Loop()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.forecasting.run_times import ALL, LEAST, LIMIT, TAIL, Draws, Ended, Ran, RunTimes
-from harness.forecasting.traits import Traits, stem_of
-from harness.generate.uniform import uniform
-from harness.units import HOUR, MINUTE
+from harness.base.units import HOUR, MINUTE
+from harness.runs.estimates.distributions import ALL, LEAST, LIMIT, TAIL, Draws, Ended, Ran, RunTimes
+from harness.runs.estimates.traits import Traits, stem_of
+from harness.trace.generate.uniform import uniform
 
 _LONG = Traits("", "q", "cpu 1", "train")
 _SHORT = Traits("", "q", "cpu 8", "eval")

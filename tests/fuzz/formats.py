@@ -10,7 +10,7 @@ from typing import NamedTuple
 from reader_samples import SAMPLES, Sample
 
 from fuzz.junk import HOSTILE, NUMBERS, PIECES, QUANTITIES, TIMES, damaged, mutated
-from harness.options import Option
+from harness.base.options import Option
 from harness.plugins import load
 
 _JSON = ("philly-log", "kubernetes", "prometheus", "slurm json")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from fuzz.cases import Case
-from harness.metrics.measurement import Window
-from harness.metrics.resource_time import resource_time
+from harness.analysis.metrics.resource_time import resource_time
+from harness.plugins.measurement import Window
 from harness.runs.run import Run
 
 CPU_SECONDS = 20

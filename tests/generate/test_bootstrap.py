@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 import harness
+from harness.base.errors import SpecError
+from harness.base.units import DAY, HOUR
 from harness.cluster.derive import find_cluster
-from harness.errors import SpecError
-from harness.generate.bootstrap import WEEK, Bootstrap
 from harness.plugins import load
+from harness.trace.generate.bootstrap import WEEK, Bootstrap
 from harness.trace.trace import Trace, open_trace
 from harness.trace.write import TraceWriter
-from harness.units import DAY, HOUR
 
 PLUGINS = load(only=["readers"])
 PHILLY = Path(__file__).parents[2] / "traces" / "philly.parquet"

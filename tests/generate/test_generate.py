@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import SpecError
-from harness.generate.arrivals import Bursty, Diurnal, Poisson, Process, Regular
-from harness.generate.spec import Spec
-from harness.generate.spec_file import load_spec
-from harness.generate.streams import jobs_of
+from harness.base.errors import SpecError
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
+from harness.trace.generate.arrivals import Bursty, Diurnal, Poisson, Process, Regular
+from harness.trace.generate.spec import Spec
+from harness.trace.generate.spec_file import load_spec
+from harness.trace.generate.streams import jobs_of
 from harness.trace.validate import faults_of
-from harness.units import DAY, HOUR, MINUTE, SECOND
 
 MIX = """
 jobs: 4000
@@ -123,7 +123,7 @@ def test_jobs_of_small_pieces_are_those_of_large_ones(
     """How much is made at once changes nothing."""
     whole = rows(spec(MIX))
     for name in ("_PIECE", "_LEAST"):
-        monkeypatch.setattr(f"harness.generate.streams.{name}", 64)
+        monkeypatch.setattr(f"harness.trace.generate.streams.{name}", 64)
     assert pl.concat(jobs_of(spec(MIX), 1)).equals(whole)
 
 
@@ -132,7 +132,7 @@ def test_many_jobs_of_one_instant_do_not_hang(
 ) -> None:
     """A set of workloads without an interval is created at once."""
     for name in ("_PIECE", "_LEAST"):
-        monkeypatch.setattr(f"harness.generate.streams.{name}", 4)
+        monkeypatch.setattr(f"harness.trace.generate.streams.{name}", 4)
     at_once = rows(spec(KUEUE.replace("creationIntervalMs: 100", "creationIntervalMs: 0")))
     assert at_once["submit_time"].to_physical().to_list() == [0] * 24
 
@@ -245,6 +245,6 @@ def test_a_span_ends_before_its_end(spec: Callable[[str], Spec]) -> None:
 
 def test_states_that_would_change_for_ever_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that stays for a microsecond is a mistaken unit."""
-    monkeypatch.setattr("harness.generate.arrivals._MOST_STATES", 1000)  # a million take seconds
+    monkeypatch.setattr("harness.trace.generate.arrivals._MOST_STATES", 1000)  # a million take seconds
     with pytest.raises(SpecError, match="changes its state more than 1,000 times before enough jobs come"):
         Bursty([1 / DAY, 0.0], [1, 1]).begun(1).times(1000)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.generate.distributions import (
+from harness.trace.generate.distributions import (
     Choice,
     Clipped,
     Distribution,
@@ -17,7 +17,7 @@ from harness.generate.distributions import (
     Weibull,
     pick,
 )
-from harness.generate.uniform import key_of, splitmix64, uniforms
+from harness.trace.generate.uniform import key_of, splitmix64, uniforms
 
 _WORD = 2**64
 

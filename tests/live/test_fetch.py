@@ -22,9 +22,9 @@ from cli_environment import called
 
 pytest.importorskip("httpx2", reason="fetching needs httpx2: pip install 'harness-replay[live]'")
 
-from harness.json_text import leading_json
-from harness.live import prometheus
+from harness.base.json_text import leading_json
 from harness.plugins import load
+from harness.readers.live import prometheus
 from harness.trace.trace import Trace, open_trace
 
 ANSWERS = Path(__file__).parents[1] / "plugins" / "readers" / "prometheus" / "scraped.json.gz"

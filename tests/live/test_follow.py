@@ -12,8 +12,8 @@ from watched_cluster import HOUR, WatchedCluster
 
 pytest.importorskip("lightkube", reason="recording needs lightkube: pip install 'harness-replay[live]'")
 
-from harness.live.cluster import ApiServer, connect
-from harness.live.follow import Seen, Sign, Trouble, Whole, follow
+from harness.readers.live.cluster import ApiServer, connect
+from harness.readers.live.follow import Seen, Sign, Trouble, Whole, follow
 
 PODS = "api/v1/pods"
 

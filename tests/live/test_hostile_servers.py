@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from harness.errors import InputError
-from harness.live import follow as following
-from harness.live import http as asking
-from harness.live.answers import BeyondError, Bounds, LateError, UnreachedError
-from harness.live.cluster import ApiServer, _status, kinds_of
-from harness.live.follow import Seen, Trouble, follow
-from harness.live.http import HttpReader, RefusedError
-from harness.live.kept import kept
-from harness.live.prometheus import _error, fetch
+from harness.base.errors import InputError
+from harness.readers.live import follow as following
+from harness.readers.live import http as asking
+from harness.readers.live.answers import BeyondError, Bounds, LateError, UnreachedError
+from harness.readers.live.cluster import ApiServer, _status, kinds_of
+from harness.readers.live.follow import Seen, Trouble, follow
+from harness.readers.live.http import HttpReader, RefusedError
+from harness.readers.live.kept import kept
+from harness.readers.live.prometheus import _error, fetch
 
 httpx2 = pytest.importorskip("httpx2")
 

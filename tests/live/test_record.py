@@ -15,10 +15,10 @@ from watched_cluster import HOUR, SECRET, WatchedCluster, expected, told
 
 pytest.importorskip("lightkube", reason="recording needs lightkube: pip install 'harness-replay[live]'")
 
-from harness.live.cluster import connect, kinds_of
-from harness.live.folder import Folder, recording_folder
-from harness.live.record import Recorder, record
 from harness.plugins import load
+from harness.readers.live.cluster import connect, kinds_of
+from harness.readers.live.folder import Folder, recording_folder
+from harness.readers.live.record import Recorder, record
 from harness.trace.trace import Trace, open_trace
 
 

@@ -22,9 +22,9 @@ from watched_cluster import HOUR, SECRET, WatchedCluster, told
 pytest.importorskip("lightkube", reason="recording needs lightkube: pip install 'harness-replay[live]'")
 
 from harness.cli import trace_record
-from harness.live import cluster as live_cluster
-from harness.live.folder import Folder, recording_folder
 from harness.plugins import load
+from harness.readers.live import cluster as live_cluster
+from harness.readers.live.folder import Folder, recording_folder
 from harness.readers.recordings import parts_of, read_rows
 from harness.trace.trace import open_trace
 

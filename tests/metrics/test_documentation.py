@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import harness
-from harness.comparison.headlines import HEADLINES
+from harness.analysis.comparison.headlines import HEADLINES
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

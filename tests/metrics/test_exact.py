@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.arrays import NEVER, Groups, codes, firsts, is_text, joint, numbers, places, quantile
-from harness.metrics.exact import exact_sum, resource_time, resource_times, whole_sum
+from harness.analysis.metrics.exact import exact_sum, resource_time, resource_times, whole_sum
+from harness.base.arrays import NEVER, Groups, codes, firsts, is_text, joint, numbers, places, quantile
 
 WHOLE = st.integers(-(2**62), 2**62)
 AMOUNT = st.one_of(st.integers(0, 2**62), st.integers(-1000, 1000))

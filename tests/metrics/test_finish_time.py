@@ -14,7 +14,7 @@ from oracle import agrees
 from small_clusters import local_queue, queues, quota_tree
 
 import harness
-from harness.errors import OptionError, RunError
+from harness.base.errors import OptionError, RunError
 from harness.runs.request import Request
 
 HALVES = {"a": {"cpu": "2"}, "b": {"cpu": "2"}}

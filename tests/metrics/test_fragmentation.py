@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from policies import scripted
 from small_clusters import queues
 
-from harness.metrics.fragmentation import _Parts
+from harness.analysis.metrics.fragmentation import _Parts
 
 Measured = Callable[..., Callable[..., float | None]]
 LATER = {"job_id": "later", "submit_time": 99}

@@ -16,10 +16,10 @@ from small_clusters import queues, quota_tree
 
 import harness
 from harness import Admit, Bind, Cluster, Decision, Job, View, Wake, Why
-from harness.errors import PolicyError, RunError
-from harness.metrics.idle import FRAGMENTED, METRICS, POLICY, QUOTA, _Split
-from harness.metrics.measurement import Measurement
-from harness.metrics.shared_window import measure_shared, shared_by
+from harness.analysis.metrics.idle import FRAGMENTED, METRICS, POLICY, QUOTA, _Split
+from harness.analysis.metrics.shared_window import measure_shared, shared_by
+from harness.base.errors import PolicyError, RunError
+from harness.plugins.measurement import Measurement
 from harness.policy import Policy
 from harness.testing.worlds import PLUGINS, random_world
 

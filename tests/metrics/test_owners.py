@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from small_clusters import queues
 
 import harness
-from harness.metrics import owners
-from harness.metrics.lending import Cell, pools
-from harness.metrics.resource_time import resource_times
+from harness.analysis.metrics import owners
+from harness.analysis.metrics.lending import Cell, pools
+from harness.analysis.metrics.resource_time import resource_times
 from harness.runs.older import as_now
 
 QUOTAS = {

@@ -11,8 +11,8 @@ from policies import scripted
 from small_clusters import queues
 
 import harness
-from harness.metrics.pod_moves import COLUMNS, PodMoves
-from harness.metrics.pod_sizes import pod_sizes
+from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
+from harness.analysis.metrics.pod_sizes import pod_sizes
 from harness.testing.worlds import PLUGINS, random_world
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from policies import scripted
 from small_clusters import queues
 
+from harness.analysis.metrics.quota_tree import quota_trees
 from harness.cluster.model import Cluster, ClusterQueue, Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
-from harness.metrics.quota_tree import quota_trees
 from harness.models.quota import UNLIMITED, FlavorResource, QuotaTree
-from harness.tenants import cohorts, quotas
+from harness.runs.tenants import cohorts, quotas
 
 Measured = Callable[..., Callable[..., float | None]]
 OVERLOAD = queues({"a": {"cpu": "3"}, "b": {"cpu": "2"}, "c": {"cpu": "0"}, "d": {"cpu": "1"}})

@@ -16,7 +16,7 @@ from small_clusters import cohort, local_queue, queues
 
 import harness
 from harness import Decision, Reject
-from harness.units import SECOND
+from harness.base.units import SECOND
 
 TRACES = Path(__file__).parents[2] / "traces"
 QUOTAS = {"a": {"cpu": "4", "memory": "4Gi"}, "b": {"cpu": "3", "memory": "6Gi"}, "idle": {"cpu": "1"}}
@@ -118,9 +118,9 @@ def test_metrics_of_random_runs_are_what_their_decisions_say(
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.runs.run._BATCH", rows_of_a_piece)
-        patch.setattr("harness.metrics.waiting._MANY", rows_of_a_piece)
+        patch.setattr("harness.analysis.metrics.waiting._MANY", rows_of_a_piece)
         day = data.draw(st.sampled_from([17, 86_400])) * SECOND
-        patch.setattr("harness.metrics.daily.DAY", day)
+        patch.setattr("harness.analysis.metrics.daily.DAY", day)
         patch.setattr("oracle.world.DAY", day)
         agrees(replayed(tmp_path_factory.mktemp("run"), rows, cluster, plugin, **choices), rows)
 

@@ -11,8 +11,8 @@ from older_runs import as_before_scopes_of_quotas, as_schema_2
 from small_clusters import local_queue, queues
 
 import harness
-from harness.errors import OptionError
-from harness.metrics.scopes import KINDS, Scope, hint_at, parse_scope
+from harness.base.errors import OptionError
+from harness.plugins.scopes import KINDS, Scope, hint_at, parse_scope
 
 DOORS = queues({"team": {"cpu": "2"}, "rest": {"cpu": "2"}}) + "".join(
     local_queue("default", name, quota)

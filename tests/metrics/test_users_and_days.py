@@ -8,7 +8,7 @@ import pytest
 from policies import scripted
 from small_clusters import queues
 
-from harness.metrics.inequality import gini, jain
+from harness.analysis.metrics.inequality import gini, jain
 
 Measured = Callable[..., Callable[..., float | None]]
 HOUR = 3600

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.base.options import resolve
+from harness.base.units import DAY, MINUTE, SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine.livelock import SPAN
 from harness.models.evictions import LATENCY, LONGEST, Evictions, Round
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import PodSet
 from harness.testing import Decisions, Script, replayed
-from harness.units import DAY, MINUTE, SECOND
 
 PLUGINS = load()
 ON_NODES = ("default-preemption", "elasticquota", "auto")

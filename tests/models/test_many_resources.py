@@ -12,15 +12,15 @@ import pytest
 
 import harness
 import harness_plugins
-from harness.build import is_compiled
+from harness.base.build import is_compiled
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.events import NullRecorder
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Arrival, Job, PodSet
-from harness.units import SECOND
 
 _FOLDERS = tuple(str(Path(each)) for each in (*harness.__path__, *harness_plugins.__path__))
 _A_GROUP = 16

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.base.errors import ClusterError
 from harness.cluster.model import ClusterQueue, Cohort, FlavorQuotas, ResourceGroup, ResourceQuota
-from harness.errors import ClusterError
 from harness.models.quota import UNLIMITED, FlavorResource, QuotaTree, minus, plus
 
 CPU = FlavorResource("default", "cpu")

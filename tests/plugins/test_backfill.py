@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Cluster
-from harness.errors import InputError
-from harness.options import resolve
+from harness.base.errors import InputError
+from harness.base.options import resolve
+from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins import load
 from harness.policy import ENDLESS
 from harness.testing import Script, pool, queues
 from harness.testing.worlds import random_world
-from harness.units import HOUR, MINUTE, SECOND
 from harness_plugins.backfill import OPTIONS
 from harness_plugins.backfill.expected import STEPS, Expected
 

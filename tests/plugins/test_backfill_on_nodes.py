@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import Cluster, PodSet
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.units import SECOND
 from harness.models.cluster import Node, Taint, frozen
 from harness.testing import Decisions, nodes, pool
 from harness.testing.worlds import random_world
-from harness.units import SECOND
 
 NODES = 3
 ALGORITHMS = st.sampled_from(["easy", "conservative"])

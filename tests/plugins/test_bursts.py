@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from harness.base.options import resolve
+from harness.base.units import HOUR, SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
 from harness.engine.events import ACTIONS, Fact, NullRecorder
-from harness.options import resolve
 from harness.plugins import load
 from harness.testing import Script
-from harness.units import HOUR, SECOND
 
 QUEUES = ("a", "b", "c")
 NODES, CORES = 4, 15

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import OptionError
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.derive import Demand, derive_cluster
-from harness.errors import OptionError
-from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.testing import Decisions, Script, nodes, replayed
-from harness.units import SECOND
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube_scheduler import kube_scheduler
 from harness_plugins.none import OPTIONS as NONE_OPTIONS

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Cluster
+from harness.base.errors import InputError, OptionError
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.model import ClusterQueue, FlavorQuotas, LocalQueue, ResourceGroup, ResourceQuota, frozen
-from harness.errors import InputError, OptionError
-from harness.options import resolve
 from harness.plugins import load
 from harness.testing import Decisions, Script, nodes, pool, queues, replayed
-from harness.units import SECOND
 from harness_plugins.none import OPTIONS, without_preemption
 
 

@@ -13,8 +13,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from harness.arrays import as_series
-from harness.recording.parquet import FEW, TableWriter, TimeKind
+from harness.base.arrays import as_series
+from harness.base.tables.parquet import FEW, TableWriter, TimeKind
 
 _SCHEMA = {
     "time": pl.Int64(),
@@ -104,7 +104,7 @@ def test_machine_numbers_become_a_column() -> None:
 def test_a_column_imports_neither_functions_of_pyarrow_nor_masked_arrays() -> None:
     """They take longer than a short replay."""
     code = (
-        "import sys, numpy; from array import array; from harness.arrays import as_series; "
+        "import sys, numpy; from array import array; from harness.base.arrays import as_series; "
         "dear = {'pyarrow.compute', 'numpy.ma'} - set(sys.modules); "  # an older numpy imports all of itself
         "as_series(array('q', [1])); sys.exit(bool(dear & set(sys.modules)))"
     )

@@ -10,8 +10,8 @@ from older_runs import as_schema_2
 
 import harness
 from harness import Run
+from harness.analysis.metrics.preemptions import preempted_pods
 from harness.cluster.load import cluster_from
-from harness.metrics.preemptions import preempted_pods
 
 NUMBERS = ["pod_number", "successor", "by_job"]
 

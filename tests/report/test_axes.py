@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from harness.report import Figure, Key, drawing
-from harness.report.amounts import scale_of
+from harness.analysis.report import Figure, Key, drawing
+from harness.analysis.report.amounts import scale_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -35,7 +35,7 @@ def test_axes_of_counts_have_whole_ticks(most: int, ticks: str, charts: None) ->
     """Half a job waits nowhere, however few there are."""
     import altair as alt
 
-    from harness.report.charts import axes
+    from harness.analysis.report.charts import axes
 
     y = axes.amount_axis("waiting jobs", top=most * 1.04)
     chart = alt.Chart(pl.DataFrame({"mean": [most]})).mark_point().encode(y)
@@ -51,9 +51,9 @@ def test_numbers_beside_axes_leave_the_room_of_the_title(
     values: tuple[float, float], kind: str, charts: None
 ) -> None:
     """Where they are parts in per cent, too: upright titles stand left of the longest of them."""
-    from harness.report.charts.factors import Dot, multiples
-    from harness.report.charts.frontier import frontier
-    from harness.report.choices import Axis, Choice
+    from harness.analysis.report.charts.factors import Dot, multiples
+    from harness.analysis.report.charts.frontier import frontier
+    from harness.analysis.report.choices import Axis, Choice
 
     shown_as, key = scale_of("share", values).shown_as, Key("k", "#000000")
     choices = [Choice(str(at), at, value, "", 0) for at, value in enumerate(values)]

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.report import Key, drawing
-from harness.report.charts.labels import box_of, placed
-from harness.report.choices import Axis, Choice
+from harness.analysis.report import Key, drawing
+from harness.analysis.report.charts.labels import box_of, placed
+from harness.analysis.report.choices import Axis, Choice
 
 WIDTH, HEIGHT = 400, 300
 POINTS = st.lists(
@@ -72,7 +72,7 @@ def test_names_at_the_ends_of_a_line_stand_beside_it() -> None:
 
 def test_the_line_of_a_frontier_runs_through_no_name(charts: None) -> None:
     """It joins the points that no other beats, of which each has its name."""
-    from harness.report.charts.frontier import frontier
+    from harness.analysis.report.charts.frontier import frontier
 
     names = ["kueue-classic@base", "kueue-classic@more-nodes"]
     choices = [

@@ -9,8 +9,8 @@ import pytest
 from report_runs import HOSTILE
 
 import harness
-from harness.markdown import plain
-from harness.text import printable
+from harness.base.markdown import plain
+from harness.base.text import printable
 
 
 @pytest.fixture(scope="module")

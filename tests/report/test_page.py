@@ -14,7 +14,7 @@ from cli_environment import clean_environment
 from report_runs import HOSTILE
 
 import harness
-from harness.text import printable
+from harness.base.text import printable
 
 VOID = {"meta", "link", "br", "img", "hr"}
 

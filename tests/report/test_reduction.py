@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics.measurement import Window
-from harness.report.reduction import per_pixel
+from harness.analysis.report.reduction import per_pixel
+from harness.plugins.measurement import Window
 
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(0, 9)), max_size=40)
 

@@ -11,10 +11,10 @@ from policies import Greedy
 from report_runs import write
 
 import harness
+from harness.analysis.comparison import Comparison
+from harness.analysis.report.material import Material
+from harness.analysis.report.repeat import repeat
 from harness.cluster.load import load_cluster
-from harness.comparison import Comparison
-from harness.report.material import Material
-from harness.report.repeat import repeat
 from harness.trace.calibration import Calibration
 
 CHOICES: dict[str, dict[str, Any]] = {

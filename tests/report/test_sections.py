@@ -17,10 +17,8 @@ from policies import Greedy, Priority, scripted
 from report_runs import write
 
 import harness
-from harness import plugins
-from harness.errors import HarnessError, PluginError
-from harness.explanation.clock import Clock
-from harness.report import (
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.report import (
     Block,
     Cell,
     Figure,
@@ -32,13 +30,15 @@ from harness.report import (
     Text,
     drawing,
 )
-from harness.report.amounts import number
-from harness.report.deviation import ONE, deviation
-from harness.report.material import Material, distinct
-from harness.report.report import Report
-from harness.report.waits import Waited, Waits
+from harness.analysis.report.amounts import number
+from harness.analysis.report.deviation import ONE, deviation
+from harness.analysis.report.material import Material, distinct
+from harness.analysis.report.report import Report
+from harness.analysis.report.waits import Waited, Waits
+from harness.base.errors import HarnessError, PluginError
+from harness.base.units import HOUR, MINUTE, SECOND, format_duration
+from harness.plugins import loading as plugins
 from harness.trace.calibration import Calibration
-from harness.units import HOUR, MINUTE, SECOND, format_duration
 
 
 def chapters(report: Report) -> list[str]:
@@ -520,7 +520,7 @@ def test_charts_that_cannot_move_are_not_bound_to_do_so(charts: None, runs: list
 
 def test_lines_of_waits_are_broken_where_a_size_has_none(charts: None, runs: list[harness.Run]) -> None:
     """A line past it would look as though its wait were known, and short."""
-    from harness.report.charts.waits import by_size
+    from harness.analysis.report.charts.waits import by_size
 
     minute, never = Waited(1, pl.Series([MINUTE])), Waited(2, pl.Series([], dtype=pl.Int64))
     found = Waits(["≤ 1", "≤ 2", "≤ 4"], [[minute, never, minute]] * 2)
@@ -531,7 +531,7 @@ def test_lines_of_waits_are_broken_where_a_size_has_none(charts: None, runs: lis
 
 def test_lines_of_settings_are_broken_where_one_has_no_value(charts: None) -> None:
     """In small multiples; the places keep their order."""
-    from harness.report.charts.factors import Dot, multiples
+    from harness.analysis.report.charts.factors import Dot, multiples
 
     dots = [Dot(0, place, 0, 1.0, None, None, place) for place in ("restart", "checkpoint=30m")]
     places, keys = ["restart", "resume", "checkpoint=30m"], [Key("all", "#000000")]
@@ -546,8 +546,8 @@ def test_lines_of_settings_are_broken_where_one_has_no_value(charts: None) -> No
 
 def test_charts_tell_names_apart_that_differ_at_the_end(charts: None) -> None:
     """Vega cuts names there; where all that fits is the same they are numbered."""
-    from harness.report.charts import axes
-    from harness.report.charts.bars import grouped
+    from harness.analysis.report.charts import axes
+    from harness.analysis.report.charts.bars import grouped
 
     names = ["team-computer-vision-training", "team-computer-vision-inference"]
     for width in (drawing.WIDE, drawing.NARROW):

@@ -14,7 +14,7 @@ import pytest
 
 import harness
 from harness import Request, Run, api
-from harness.errors import SpecError
+from harness.base.errors import SpecError
 
 SPEC = {"experiment": "e", "plugins": ["none"]}
 TAKES = {

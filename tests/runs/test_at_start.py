@@ -12,11 +12,11 @@ import pytest
 
 import harness
 from harness import Decision
+from harness.base.errors import OptionError
+from harness.base.units import HOUR
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.errors import OptionError
 from harness.runs.run import Run
-from harness.units import HOUR
 
 OUT = "left out: 1 Workload of the manifests:"
 DAY = datetime(2026, 1, 1, tzinfo=UTC)

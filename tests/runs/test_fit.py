@@ -13,9 +13,9 @@ from small_clusters import local_queue, queues, quota_tree
 
 import harness
 from harness.api import read_trace
+from harness.base.errors import TraceError
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
-from harness.errors import TraceError
 from harness.plugins import load
 from harness.runs.request import Request
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import RunError
+from harness.base.errors import RunError
 from harness.runs.run import Run
 
 

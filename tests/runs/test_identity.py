@@ -25,7 +25,7 @@ import harness
 from harness.api import read_trace
 from harness.cluster.load import load_cluster
 from harness.plugins import load
-from harness.registries import PolicySpec
+from harness.plugins.registries import PolicySpec
 from harness.runs import identity
 from harness.runs.identity import code_of_harness, code_of_policy
 

@@ -13,9 +13,9 @@ import pytest
 
 import harness
 from harness.api import read_cluster, read_trace
+from harness.base.errors import TraceError
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
-from harness.errors import TraceError
 from harness.plugins import load
 from harness.policy import Job, Never
 from harness.runs import replaying

@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness import Admit, Decision, Job, View, Wake
-from harness.comparison import Comparison
+from harness.analysis.comparison import Comparison
 
 TRACE = "job_id,submit_time,duration,queue,request.cpu\na,0,60,q,1\nb,10,60,q,1\nc,20,60,q,1\n"
 CLUSTER = """\

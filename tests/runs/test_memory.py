@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness.registries import PolicySpec
+from harness.plugins.registries import PolicySpec
 from harness.runs.identity import Code, code_of_policy
 from harness_plugins.recorded import Recorded
 
@@ -258,7 +258,7 @@ def test_every_process_tells_the_same(mine: Any) -> None:
     """Neither where values are in memory nor the order of sets makes a difference."""
     script = (
         "import mine_for_tests as mine\n"
-        "from harness.registries import PolicySpec\n"
+        "from harness.plugins.registries import PolicySpec\n"
         "from harness.runs.identity import code_of_policy\n"
         "for each in (mine.Acme, mine.make):\n"
         "    mine.Acme.more = frozenset({mine.Kind.FIRST, ('a', mine.Kind.LAST), mine.Acme})\n"

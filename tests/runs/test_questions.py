@@ -12,7 +12,7 @@ from policies import Greedy
 
 import harness
 from harness import Never, hookimpl
-from harness.errors import PluginError
+from harness.base.errors import PluginError
 from harness.plugins import Plugins, load
 from harness.runs.impossible import verdicts
 from harness.testing import pool

@@ -25,15 +25,15 @@ from policies import Greedy
 import harness
 from harness import Request
 from harness.api import read_trace
+from harness.base.errors import OptionError, RunError
+from harness.base.frozen import Frozen
+from harness.base.options import Option, resolve
+from harness.base.units import LONGEST, parse_duration
 from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses
-from harness.errors import OptionError, RunError
-from harness.frozen import Frozen
-from harness.options import Option, resolve
 from harness.plugins import load
 from harness.runs.run import TABLES
 from harness.trace.calibration import Calibration
-from harness.units import LONGEST, parse_duration
 
 PLUGINS = load()
 LABEL = st.text("abcXYZ019_.+-", min_size=1, max_size=20).filter(lambda text: text[0] not in ".-")

@@ -20,9 +20,10 @@ import pytest
 from policies import Greedy, Priority
 
 import harness
-from harness import Request, errors
+from harness import Request
 from harness.api import read_trace, replay_all
-from harness.errors import (
+from harness.base import errors
+from harness.base.errors import (
     DecisionError,
     Fault,
     HarnessError,
@@ -32,9 +33,9 @@ from harness.errors import (
     TraceError,
 )
 from harness.plugins import load
-from harness.runs import workers
+from harness.runs import worker_count as workers
 from harness.runs.side_by_side import carry_out
-from harness.runs.workers import workers_for
+from harness.runs.worker_count import workers_for
 
 POOL = """
 apiVersion: harness/v1
@@ -268,7 +269,7 @@ def test_a_caller_who_stops_ends_what_is_being_replayed(
 SCRIPT = """
 import sys
 from harness import Request, replay_all
-from harness.errors import ReplayError
+from harness.base.errors import ReplayError
 from harness.plugins import load
 from policies import Greedy
 
@@ -320,7 +321,7 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
 BEGINS = """
 import signal
 from multiprocessing import get_context
-from harness.runs.children import signals_blocked
+from harness.runs.child_processes import signals_blocked
 
 def told():
     print(*sorted(each.name for each in signal.pthread_sigmask(signal.SIG_BLOCK, [])), flush=True)

@@ -13,10 +13,10 @@ from live_worlds import MONDAY, cluster, history, queue, workload
 
 import harness
 from harness import Cluster
-from harness.errors import OptionError, RunError, SpecError
+from harness.base.errors import OptionError, RunError, SpecError
+from harness.base.units import HOUR
 from harness.runs.run import Run
 from harness.trace.trace import Trace
-from harness.units import HOUR
 
 Manifest = dict[str, Any]
 KEPT = "they keep what they hold for the whole replay"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics.bootstrap import (
+from harness.analysis.comparison.statistics.bootstrap import (
     BLOCKS,
     LEAST_JOBS,
     RESAMPLES,
@@ -19,8 +19,8 @@ from harness.statistics.bootstrap import (
     _Sample,
     _times,
 )
-from harness.statistics.plateau import levels_off, memory
-from harness.statistics.significance import (
+from harness.analysis.comparison.statistics.plateau import levels_off, memory
+from harness.analysis.comparison.statistics.significance import (
     ALIKE,
     CONFIDENCE,
     LEVEL,
@@ -29,7 +29,7 @@ from harness.statistics.significance import (
     p_value,
     t_quantile,
 )
-from harness.statistics.skewed import ends_of_mean, p_of_mean, skewness
+from harness.analysis.comparison.statistics.skewed import ends_of_mean, p_of_mean, skewness
 
 
 def independent(seed: int, jobs: int, factor: float) -> tuple[pl.Series, pl.Series]:

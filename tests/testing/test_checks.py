@@ -14,7 +14,7 @@ from small_clusters import queues
 
 import harness
 from harness.api import read_cluster, read_trace
-from harness.errors import InputError, OptionError
+from harness.base.errors import InputError, OptionError
 from harness.plugins import load
 from harness.runs.run import Run
 from harness.testing.checks import RULES, Broken, check_run

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from cli_environment import called
 
-from harness.generate.uniform import key_of, splitmix64
 from harness.testing.worlds import PLUGINS, World, random_world
 from harness.testing.worlds.chance import Chance
+from harness.trace.generate.uniform import key_of, splitmix64
 from harness.trace.validate import cluster_faults
 
 MEMORY = "request.memory"

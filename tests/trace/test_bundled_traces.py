@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 from cli_environment import called
 
-from harness.bundled import BUNDLED, bundled_path
 from harness.cluster.load import load_cluster
 from harness.plugins import load
+from harness.trace.bundled import BUNDLED, bundled_path
 from harness.trace.lint import lint
 from harness.trace.summary import summarize
 from harness.trace.trace import Trace, open_trace

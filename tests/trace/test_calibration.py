@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import harness
+from harness.base.errors import InputError, OptionError, TraceError
+from harness.base.units import DAY, SECOND
 from harness.cluster.model import Cluster
-from harness.errors import InputError, OptionError, TraceError
 from harness.plugins import load
 from harness.trace.calibration import Calibration
 from harness.trace.priorities import PriorityShare
 from harness.trace.trace import Trace, open_trace
-from harness.units import DAY, SECOND
 
 PLUGINS = load(only=["readers"])
 _FOUR_DAYS = [{"submit_time": day * 86_400 + 1, "queue": f"q{day}"} for day in range(4)]

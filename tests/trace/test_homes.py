@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 import harness
+from harness.base.errors import TraceError
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest
 from harness.cluster.model import Cluster
-from harness.errors import TraceError
 from harness.trace.calibration import Calibration
 from harness.trace.homes import homed
 from harness.trace.trace import Trace

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.base.errors import OptionError, TraceError
+from harness.base.tables.pod_set_texts import parts_of
+from harness.base.units import SECOND
 from harness.cluster.model import Cluster, PriorityClass, frozen
-from harness.errors import OptionError, TraceError
 from harness.policy import ENDLESS, Arrival, Job, PodSet
-from harness.recording.pod_set_texts import parts_of
 from harness.trace.job_columns import GRACE_PERIOD, JobColumns
 from harness.trace.jobs import Jobs
 from harness.trace.trace import Trace
 from harness.trace.validate import checked, faults_of
-from harness.units import SECOND
 
 S = timedelta(seconds=1)
 

@@ -12,8 +12,8 @@ from cli_environment import called
 from reader_samples import SAMPLES
 
 import harness
+from harness.base.tables.schemas import DECISIONS, jobs, stints
 from harness.plugins import load
-from harness.recording.schemas import DECISIONS, jobs, stints
 from harness.trace.lint import lint
 from harness.trace.misnamed import misnamed, sentences
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, column_of

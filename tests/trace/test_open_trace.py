@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 from harness import Option, Reading, RegisterReader, hookimpl
-from harness.errors import InputError, OptionError, PluginError, TraceError
+from harness.base.errors import InputError, OptionError, PluginError, TraceError
+from harness.base.units import SECOND
 from harness.plugins import Plugins, load
 from harness.trace.trace import open_trace
-from harness.units import SECOND
 
 SWF = "; UnixStartTime: 1000000000\n1 5 0 10 4 -1 -1 4 20 -1 1 3 1 -1 2 -1 -1 -1\n"
 PHILLY = "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.trace.reader import leave_out
+from harness.plugins.reading import leave_out
 
 
 def test_a_row_is_left_out_for_the_first_reason_that_holds() -> None:

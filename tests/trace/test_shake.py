@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.units import HOUR, SECOND
 from harness.plugins import load
 from harness.trace.calibration import Calibration
 from harness.trace.shake import JITTER, Shake, Shaking, Twin
 from harness.trace.trace import Trace, open_trace
-from harness.units import HOUR, SECOND
 
 PLUGINS = load(only=["readers"])
 

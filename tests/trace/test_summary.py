@@ -12,13 +12,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from harness.errors import InputError
+from harness.base.errors import InputError
+from harness.base.units import SECOND
 from harness.plugins import load
 from harness.trace.demand import derived_cluster
 from harness.trace.summary import Summary, Tenant, summarize
 from harness.trace.target import aim
 from harness.trace.trace import open_trace
-from harness.units import SECOND
 
 PLUGINS = load(only=["readers"])
 

@@ -12,13 +12,13 @@ from policies import Priority
 from small_clusters import queues
 
 import harness
-from harness.errors import ClusterError, InputError, TraceError
-from harness.metrics.resource_time import resource_time
+from harness.analysis.metrics.resource_time import resource_time
+from harness.base.errors import ClusterError, InputError, TraceError
+from harness.base.units import INT64_MAX, LONGEST, SECOND
 from harness.plugins import load
 from harness.testing import Script, pool, replayed
 from harness.trace.sums import Sums
 from harness.trace.trace import open_trace
-from harness.units import INT64_MAX, LONGEST, SECOND
 
 PLUGINS = load(only=["readers"])
 _MANIFESTS = """

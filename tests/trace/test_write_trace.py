@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import InputError
+from harness.base.errors import InputError
 from harness.plugins import load
 from harness.trace.trace import Trace, open_trace
 from harness.trace.write import write_trace as write

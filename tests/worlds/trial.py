@@ -11,9 +11,9 @@ from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
 
+from harness.base.units import SECOND
 from harness.plugins import Plugins, load
 from harness.testing.worlds import PLUGINS, World
-from harness.units import SECOND
 
 LIMIT = 20
 """CPU-seconds that a replay may take."""

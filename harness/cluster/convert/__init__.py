@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.cluster.convert.to_elastic import elastic_quota_tree
 from harness.cluster.convert.to_kueue import kueue_queues
 from harness.cluster.draft import Warnings
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import to_manifests
 from harness.cluster.model import Cluster
-from harness.errors import InputError
 
 ELASTIC = "elasticquota"
 KUEUE = "kueue"

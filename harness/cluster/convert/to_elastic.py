@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.cluster.draft import Warnings
+from harness.cluster.kinds.selectors import LabelSelector
 from harness.cluster.manifests import elastic_quota_tree_manifest, quota_node
 from harness.cluster.model import UNLIMITED, Cluster, ClusterQueue, Cohort, ResourceGroup
-from harness.cluster.selectors import LabelSelector
 
 _ROOT = "root"
 

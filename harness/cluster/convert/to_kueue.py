@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.cluster.draft import Warnings
-from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota
+from harness.cluster.kinds.elastic import CORE_RESOURCES, ElasticQuota
 from harness.cluster.manifests import (
     cluster_queue_manifest,
     cohort_manifest,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, only
-from harness.cluster.kueue_configuration import GATES
+from harness.cluster.kinds.kueue_configuration import GATES
 
 _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
 """Of every controller manager: they stand beside Kueue's own fields."""

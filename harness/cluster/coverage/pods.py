@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cluster.coverage.common import OWNERS, TOLERATION, metadata, selector, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
-from harness.cluster.topology import TOPOLOGY_ANNOTATIONS
+from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

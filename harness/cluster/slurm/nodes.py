@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import ClusterError, Fault
 from harness.cluster.draft import Warnings
 from harness.cluster.manifests import node_manifest
 from harness.cluster.slurm.tables import Row, gpus_of, read_blocks
-from harness.errors import ClusterError, Fault
 
 NODES = "scontrol show nodes"
 GPU = "nvidia.com/gpu"

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.base.errors import ClusterError, Fault
 from harness.cluster.draft import Warnings
 from harness.cluster.slurm.tables import read_table
-from harness.errors import ClusterError, Fault
 from harness.trace.tenants import kubernetes_name
 
 QOS = "sacctmgr -P show qos"

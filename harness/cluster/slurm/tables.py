@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import ClusterError, Fault
-from harness.units import INT64_MAX
+from harness.base.errors import ClusterError, Fault
+from harness.base.units import INT64_MAX
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:]*)=")
 _MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTP]?)")

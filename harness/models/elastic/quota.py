@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-from harness.cluster.elastic import CORE_RESOURCES, ElasticQuota
+from harness.cluster.kinds.elastic import CORE_RESOURCES, ElasticQuota
 from harness.cluster.model import UNLIMITED
 
 _CORE = frozenset(CORE_RESOURCES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
-from harness.cluster.elastic import ElasticQuota
+from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.model import UNLIMITED
 
 DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, final
 
-from harness.cluster.elastic import KOORDINATOR, ElasticQuota, leaves_of
+from harness.cluster.kinds.elastic import KOORDINATOR, ElasticQuota, leaves_of
 from harness.cluster.model import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas

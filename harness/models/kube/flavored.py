@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from harness.base.errors import ClusterError, Fault
+from harness.cluster.kinds.pod_reading import pod_spec_of
 from harness.cluster.model import Cluster
-from harness.cluster.pod_reading import pod_spec_of
-from harness.errors import ClusterError, Fault
 from harness.models.kube.pod import Template, Templates
 from harness.policy import Job, PodSet
 

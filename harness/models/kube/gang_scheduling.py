@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, final
 
-from harness.cluster.scheduling_groups import GroupKey, GroupReference, SchedulingGroup
+from harness.base.units import INT64_MAX, MINUTE
+from harness.cluster.kinds.scheduling_groups import GroupKey, GroupReference, SchedulingGroup
 from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Job, Wake
-from harness.units import INT64_MAX, MINUTE
 
 TIMEOUT = 5 * MINUTE
 """How long pods wait for the rest of their gang with a place of their own (page: fixed)."""

@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection
 from typing import TypeAlias, final
 
+from harness.cluster.kinds.pod_groups import Membership, membership_of
 from harness.cluster.model import Cluster
-from harness.cluster.pod_groups import Membership, membership_of
 from harness.models.kube.pod import PodInfo, Template
 from harness.policy import PodSet
 

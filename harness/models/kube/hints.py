@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from harness.cluster.pods import NamespaceLabels
+from harness.cluster.kinds.pods import NamespaceLabels
 from harness.models.kube.placement.filters import ports_taken
 from harness.models.kube.placement.interpod import means
 from harness.models.kube.placement.status import (

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol, final
 
-from harness.cluster.fields import Fields
+from harness.base.errors import ClusterError, Fault
+from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, template_of
+from harness.cluster.kinds.scheduling_groups import GroupReference, read_group_reference
 from harness.cluster.model import Cluster
-from harness.cluster.pod_reading import manifest_of, pod_spec_of, template_of
-from harness.cluster.scheduling_groups import GroupReference, read_group_reference
-from harness.errors import ClusterError, Fault
+from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import Shape, Template, Templates

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
+from harness.cluster.kinds.pods import HostPort
 from harness.cluster.model import Node
-from harness.cluster.pods import HostPort
 from harness.models.kube.pod import PodInfo
 
 CPU, MEMORY = 0, 1

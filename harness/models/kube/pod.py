@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from harness.cluster.pods import HostPort, PodSpec
-from harness.cluster.scheduling_groups import GroupReference
+from harness.cluster.kinds.pods import HostPort, PodSpec
+from harness.cluster.kinds.scheduling_groups import GroupReference
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Job
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, final
 
+from harness.base.errors import InputError
 from harness.cluster.model import Cluster
-from harness.errors import InputError
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo

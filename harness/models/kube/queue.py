@@ -10,11 +10,11 @@ from bisect import insort
 from collections.abc import Sequence
 from typing import Any, final
 
+from harness.base.units import MINUTE, SECOND
 from harness.models.kube._blocks import BY_BINDINGS, Block, Waiting, joined
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import Peers, PodInfo
-from harness.units import MINUTE, SECOND
 
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.model import Cluster
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.flavored import template_in
 from harness.models.kube.node import NodeInfo

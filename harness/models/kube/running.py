@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from harness.base.units import SECOND
+from harness.cluster.kinds.pod_reading import unbound
+from harness.cluster.kinds.pods import Pod
 from harness.cluster.model import Cluster
-from harness.cluster.pod_reading import unbound
-from harness.cluster.pods import Pod
 from harness.cluster.standing import leaving
 from harness.policy import ENDLESS, Arrival, Job, PodSet
-from harness.units import SECOND
 
 _GRACE_PERIOD = 30 * SECOND
 _OF_POD = '"kind": "Pod"'

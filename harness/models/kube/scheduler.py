@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
+from harness.base.units import MINUTE
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.model import Cluster
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang, PermitGangs
 from harness.models.kube.hints import Hints
@@ -29,7 +30,6 @@ from harness.models.kube.queue import SchedulingQueue
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS, NobodyLower, Unschedulable, refuse
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
-from harness.units import MINUTE
 
 PREEMPTED = "PreemptionByScheduler"
 """The reason of a preemption, as in the condition that victims get."""

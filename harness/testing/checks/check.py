@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
+from harness.base.errors import OptionError
+from harness.base.options import did_you_mean
 from harness.cluster.model import Cluster
-from harness.errors import OptionError
-from harness.options import did_you_mean
 from harness.runs.run import Run
 from harness.testing.checks.capacity import Capacity
 from harness.testing.checks.elastic import Elastic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from harness.cluster.elastic import ACK, KOORDINATORS, ElasticQuota, semantics_of
+from harness.cluster.kinds.elastic import ACK, KOORDINATORS, ElasticQuota, semantics_of
 from harness.testing.checks.facts import Asked, Broken, Facts
 from harness.testing.checks.history import Rule, Step
 

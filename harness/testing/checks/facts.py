@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import polars as pl
 import polars.selectors as cs
 
+from harness.base.errors import InputError
+from harness.base.json_text import parse_json
+from harness.base.tables.schemas import TIMELINE_QUEUE
+from harness.cluster.kinds.pod_groups import Membership, membership_of
+from harness.cluster.kinds.selectors import Toleration
 from harness.cluster.model import Cluster
-from harness.cluster.pod_groups import Membership, membership_of
-from harness.cluster.selectors import Toleration
 from harness.engine.losses import Losses, parse_losses
-from harness.errors import InputError
-from harness.json_text import parse_json
 from harness.policy import ENDLESS
-from harness.recording.schemas import TIMELINE_QUEUE
 from harness.runs.run import Run
 from harness.trace.schema import DEFAULT_POD_SET, REQUEST, STARTUP, entries
 from harness.trace.trace import Trace

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.base.options import boolean
+from harness.base.units import MINUTE, SECOND
 from harness.models.cluster import KueueConfiguration
-from harness.options import boolean
 from harness.testing.checks.facts import Asked, Broken, Facts
 from harness.testing.checks.history import Step
 from harness.testing.checks.quota_forest import Cell, Node
 from harness.testing.checks.quotas import ClusterQuotas
-from harness.units import MINUTE, SECOND
 
 LONGEST = 10 * MINUTE
 """No eviction takes longer until Kueue knows of it."""

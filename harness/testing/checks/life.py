@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from harness.base.json_text import parse_json
 from harness.engine.losses import Losses
-from harness.json_text import parse_json
 from harness.testing.checks.facts import Asked, Row
 
 _POD = re.compile(r"(?:-(\d+))?(?:-r(\d+))?")

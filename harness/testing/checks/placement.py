@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from harness.cluster.selectors import Taint
+from harness.cluster.kinds.selectors import Taint
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import Rule, Step
 

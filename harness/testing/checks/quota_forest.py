@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.base.units import INT64_MAX
 from harness.cluster.model import Cluster, ClusterQueue, Cohort, ResourceQuota
-from harness.units import INT64_MAX
 
 ENDLESS = 1 << 100
 _NOTHING = ResourceQuota(0)

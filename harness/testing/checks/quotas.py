@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import isclose
 
+from harness.base.units import HOUR
 from harness.cluster.model import ClusterQueue
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import Rule, Step
 from harness.testing.checks.life import Life
 from harness.testing.checks.quota_forest import ENDLESS, Cell, Node, QuotaForest
-from harness.units import HOUR
 
 
 class ClusterQuotas(Rule):

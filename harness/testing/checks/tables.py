@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from math import isclose
 from typing import Any
 
+from harness.base.units import HOUR, unit_of
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import History
 from harness.testing.checks.life import Life
 from harness.trace.schema import REQUEST
-from harness.units import HOUR, unit_of
 
 
 def check_tables(history: History) -> Iterator[Broken]:

@@ -1,4 +1,4 @@
-"""Single random choices from the streams of `harness.generate`: the same on every version and machine."""
+"""Single random choices from the streams of `harness.trace.generate`: the same on every version and machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from harness.generate.uniform import key_of, splitmix64
+from harness.trace.generate.uniform import key_of, splitmix64
 
 _T = TypeVar("_T")
 _BLOCK = 256

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harness.base.units import INT64_MAX, format_amount
 from harness.cluster.manifests import KUEUE, elastic_quota_tree_manifest, node_manifest, quota_node
 from harness.testing.worlds.chance import Chance
-from harness.units import INT64_MAX, format_amount
 
 Manifest = dict[str, Any]
 Units = Mapping[str, int]

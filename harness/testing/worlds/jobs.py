@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
+from harness.base.units import INT64_MAX, SECOND
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, LARGEST, MOST_NODES, SPOT, TAINT, Units
 from harness.trace.schema import REQUEST, Kind, column_of
-from harness.units import INT64_MAX, SECOND
 
 Row = dict[str, Any]
 

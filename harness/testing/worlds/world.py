@@ -12,6 +12,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from harness.api import replay
+from harness.base.units import INT64_MAX, SECOND, exact_duration
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
@@ -21,7 +22,6 @@ from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
 from harness.trace.trace import Trace
 from harness.trace.validate import checked
-from harness.units import INT64_MAX, SECOND, exact_duration
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness.base.units import short_amount
 from harness.trace.level import level_of, recorded_peak
 from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.schema import REQUEST
-from harness.units import short_amount
 
 _CALIBRATE = "harness trace calibrate --target-load 0.9 says how to scale the cluster or the arrivals"
 

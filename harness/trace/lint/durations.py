@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.base.units import DAY, MINUTE, SECOND, format_duration
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted
 from harness.trace.schema import REQUEST
-from harness.units import DAY, MINUTE, SECOND, format_duration
 
 REQUESTED = "requested_time"
 """The column in which readers keep the run time that a user asked for."""

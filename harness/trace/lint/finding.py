@@ -8,12 +8,12 @@ from functools import cached_property
 
 import polars as pl
 
+from harness.base.units import short_number
 from harness.cluster.model import Cluster
 from harness.trace.demand import traced_capacity
 from harness.trace.level import timed_jobs
 from harness.trace.schema import resources_of
 from harness.trace.trace import Trace
-from harness.units import short_number
 
 
 @dataclass(frozen=True, slots=True)

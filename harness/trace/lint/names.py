@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.base.units import SECOND, format_duration
 from harness.trace.job_rows import distinct
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted
-from harness.units import SECOND, format_duration
 
 _SHOWN = 6
 _SMALL = 100

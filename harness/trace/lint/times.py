@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.base.units import DAY, HOUR, SECOND, format_duration
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
-from harness.units import DAY, HOUR, SECOND, format_duration
 
 _FEW = 100
 """One in so many jobs is few."""

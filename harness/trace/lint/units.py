@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from harness.base.units import DAY, MINUTE, SECOND, format_amount, format_duration
 from harness.trace.lint.finding import Finding, Material
 from harness.trace.schema import REQUEST
-from harness.units import DAY, MINUTE, SECOND, format_amount, format_duration
 
 _MIB, _GIB, _TIB = 2**20, 2**30, 2**40
 _BYTES = ("memory", "ephemeral-storage")

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import polars as pl
 
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.trace.level import SUBMIT
 from harness.trace.lint.durations import REQUESTED
 from harness.trace.lint.finding import Finding, Material, counted
-from harness.units import DAY, HOUR, MINUTE, SECOND
 
 _SEVERAL = 3
 """So many jobs are no accident."""

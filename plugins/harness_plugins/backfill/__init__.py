@@ -22,13 +22,13 @@ from harness import (
     View,
     hookimpl,
 )
-from harness.errors import InputError
+from harness.base.errors import InputError
+from harness.base.options import refuse_set
+from harness.base.units import parse_duration
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
 from harness.models.job_quotas import BORROW
 from harness.models.kube.running import running_jobs
-from harness.options import refuse_set
 from harness.policy import Arrival
-from harness.units import parse_duration
 
 OPTIONS = (
     Option(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness import Job
+from harness.base.units import HOUR, MINUTE
 from harness.policy import ENDLESS
-from harness.units import HOUR, MINUTE
 
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
     HOUR * each for each in (1, 2, 5, 10, 20, 50, 100)

@@ -10,8 +10,8 @@ from harness.models.kube.running import running_jobs
 from harness_plugins.elastic_quota.options import OPTIONS, ignored_fields
 
 if TYPE_CHECKING:
-    from harness.conformance import RegisterConformance
     from harness.models.manifests import RegisterKind
+    from harness.plugins.conformance import RegisterConformance
 
 
 @hookimpl

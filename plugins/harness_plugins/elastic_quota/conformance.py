@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness import Cluster
+from harness.base.units import format_amount
 from harness.models.elastic.runtime_quotas import RuntimeQuotas
 from harness.models.elastic.tree import FIRM, QuotaTree
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Code
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import pick_one_node_for_preemption
-from harness.units import format_amount
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from harness import Cluster, Job, Never, PodSet
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of, semantics_of
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import RuntimeQuotas

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness import Cluster, Option, boolean
-from harness.errors import InputError
+from harness.base.errors import InputError
+from harness.base.units import MINUTE, parse_duration
 from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
 from harness.models.ignored import ignored_scheduling_groups
-from harness.units import MINUTE, parse_duration
 from harness_plugins.kube.policy import ALONE, GANG, GANG_SCHEDULING, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone

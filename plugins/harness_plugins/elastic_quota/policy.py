@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from harness import Cluster, Policy, Possible, View
-from harness.errors import InputError
+from harness.base.errors import InputError
+from harness.base.options import resolve
 from harness.models.cluster import ACK, KOORDINATORS, ElasticQuota, semantics_of
 from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets
-from harness.options import resolve
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from harness.base.units import SECOND
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
-from harness.units import SECOND
 from harness_plugins.elastic_quota.quota_detail import states
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 

@@ -10,7 +10,7 @@ from harness.models.kube.running import running_jobs
 from harness_plugins.kube.policy import OPTIONS, fits_no_node, ignored_fields
 
 if TYPE_CHECKING:
-    from harness.conformance import RegisterConformance
+    from harness.plugins.conformance import RegisterConformance
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness import Cluster
-from harness.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault
 from harness.models.cluster import Pod, SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling

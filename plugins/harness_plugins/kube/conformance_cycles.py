@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from harness import Job, PodSet
-from harness.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault
+from harness.base.units import SECOND
 from harness.models.manifests import Fields, cluster_from, read_pod, read_time
 from harness.policy import Arrival
 from harness.testing.engine import (
@@ -22,7 +23,6 @@ from harness.testing.engine import (
     Engine,
     Fact,
 )
-from harness.units import SECOND
 from harness_plugins.kube.policy import default_preemption
 
 _RECORDED = (BIND, NOMINATE, UNNOMINATE, PREEMPT, GONE, FINISH)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Option, Possible, View, boolean
-from harness.errors import InputError
+from harness.base.errors import InputError
 from harness.models.cluster import SchedulerConfiguration
 from harness.models.evictions import LATENCY
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups

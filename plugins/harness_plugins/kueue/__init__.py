@@ -20,7 +20,7 @@ from harness_plugins.kueue.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.conformance import RegisterConformance
+    from harness.plugins.conformance import RegisterConformance
     from harness.policy import Arrival
 
 _COMMON = (

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from types import MappingProxyType
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.cluster import Cluster, Pod, SchedulerConfiguration
 from harness.models.kube.flavored import template_in
 from harness.models.kube.kinds import Kinds

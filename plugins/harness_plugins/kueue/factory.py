@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import ClusterError, Fault, OptionError
+from harness.base.errors import ClusterError, Fault, OptionError
+from harness.base.options import did_you_mean
+from harness.base.units import SECOND, format_duration
 from harness.models.cluster import (
     STRATEGIES,
     AdmissionFairSharing,
@@ -13,9 +15,7 @@ from harness.models.cluster import (
     KueueConfiguration,
     WaitForPodsReady,
 )
-from harness.options import did_you_mean
 from harness.policy import Possible, View
-from harness.units import SECOND, format_duration
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
-from harness.errors import InputError, OptionError
+from harness.base.errors import InputError, OptionError
+from harness.base.options import boolean
+from harness.base.units import parse_duration, parse_quantity
 from harness.models.cluster import PERMITTED_STRATEGIES
-from harness.options import boolean
-from harness.units import parse_duration, parse_quantity
 from harness_plugins.kueue.rules.feature_gates import gates_from
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from operator import sub
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
+from harness.base.units import SECOND
 from harness.models.cluster import AdmissionFairSharing, Cluster
 from harness.models.quota import FlavorResource
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Job
-from harness.units import SECOND
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of

@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.units import format_duration
 from harness.readers.cells import choice, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.gangs import gpu_columns, gpu_notes
 from harness.readers.priorities import Band, priority_column, priority_note
-from harness.units import format_duration
 
 METADATA = {
     "harness.source": "Chronus (github.com/S-Lab-System-Group/ChronusArtifact), a mix sampled from Philly",

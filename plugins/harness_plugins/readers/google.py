@@ -15,10 +15,10 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.errors import Fault, OptionError
+from harness.base.errors import Fault, OptionError
+from harness.base.units import INT64_MAX
 from harness.models.manifests import shown
 from harness.readers.source import also_read, json_lines, stop_at_many, trace_error
-from harness.units import INT64_MAX
 
 METADATA = {
     "harness.source": "Google ClusterData 2019 (github.com/google/cluster-data)",

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from harness import Reading
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
+from harness.base.units import format_duration
 from harness.models.manifests import Document, Fields, read_documents, read_time, unpacked
 from harness.readers.recordings import GAP, is_recording, read_rows
 from harness.readers.source import stop_at_many, text_of, trace_error
-from harness.units import format_duration
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded, final_phase
 from harness_plugins.readers.kubernetes_table import frame_of
 from harness_plugins.readers.kubernetes_versions import Life, Version, joined, lives_of

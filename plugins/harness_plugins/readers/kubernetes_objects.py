@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from harness.errors import Fault
+from harness.base.errors import Fault
+from harness.base.units import SECOND
 from harness.models.manifests import Condition, Fields, read_pod_set, read_time, workload_from
 from harness.policy import PodSet
-from harness.units import SECOND
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 

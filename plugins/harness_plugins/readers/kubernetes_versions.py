@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from harness.errors import Fault
+from harness.base.errors import Fault
+from harness.base.units import SECOND
 from harness.models.manifests import Fields, read_time
-from harness.units import SECOND
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"

@@ -14,14 +14,14 @@ from typing import IO, Any
 
 import click
 
-from harness.errors import Fault, HarnessError, OptionError, TraceError
+from harness.base.errors import Fault, HarnessError, OptionError, TraceError
+from harness.base.units import format_amount
 from harness.models.manifests import dump_yaml, node_pool_manifest
 from harness.readers.cells import amount, number, text, whole
 from harness.readers.delimited import open_table, typed_rows
 from harness.readers.names import GPU, MACHINE, MILLI_GPU, MODEL
 from harness.readers.sniff import has_columns
 from harness.readers.source import contents, lines_of, shown
-from harness.units import format_amount
 from harness_plugins.readers.sniff import OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS
 
 _PODS_OF_A_NODE = 110

@@ -13,12 +13,12 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.units import HOUR, LONGEST, format_duration
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models
 from harness.readers.schema import leave_out
-from harness.units import HOUR, LONGEST, format_duration
 
 METADATA = {
     "harness.source": "Alibaba openb, cluster-trace-gpu-v2023 (github.com/alibaba/clusterdata); "

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
+from harness.base.units import INT64_MAX
 from harness.readers.schema import Rule, breaches, leave_out
-from harness.units import INT64_MAX
 from harness_plugins.readers.parquet import read_frame
 
 METADATA = {"harness.source": "OpenDC (github.com/atlarge-research/opendc), tasks of a trace in Parquet"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Option, boolean
-from harness.units import HOUR, MINUTE, parse_duration, to_amount
+from harness.base.units import HOUR, MINUTE, parse_duration, to_amount
 
 
 def _bytes(text: str) -> int:

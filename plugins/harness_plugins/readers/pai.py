@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.readers.cells import amount, seconds, text, whole
 from harness.readers.delimited import open_table
 from harness.readers.names import GPU, MILLI_GPU, MODEL, affinity_to_models

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness import Reading
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness.readers.schema import CONVENTIONS_KEY, LEFT_OUT_KEY, VERSION, VERSION_KEY, column_of
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.parquet_types import held_as

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness import Reading
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
+from harness.base.units import SECOND
 from harness.models.manifests import Fields
 from harness.readers.gangs import gpu_columns, gpu_notes
 from harness.readers.source import read_json, stop_at_many, trace_error
-from harness.units import SECOND
 from harness_plugins.readers.philly import LICENSE
 
 METADATA = {

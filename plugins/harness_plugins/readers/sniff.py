@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.errors import TraceError
+from harness.base.errors import TraceError
 from harness.readers.sniff import MARK, beginning, first_line, has_columns
 from harness_plugins.readers.parquet_source import parquet_source
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cluster.elastic import ElasticQuota
+from harness.cluster.kinds.elastic import ElasticQuota
 from harness.models.elastic.runtime_quotas import Part, RuntimeQuotas, fair_shares
 
 

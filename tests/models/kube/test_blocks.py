@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cluster.pods import HostPort, PodSpec, TopologySpreadConstraint
-from harness.cluster.selectors import LabelSelector
+from harness.base.units import MINUTE, SECOND
+from harness.cluster.kinds.pods import HostPort, PodSpec, TopologySpreadConstraint
+from harness.cluster.kinds.selectors import LabelSelector
 from harness.models.kube._blocks import Block, EqualPods
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import (
@@ -21,7 +22,6 @@ from harness.models.kube.placement.status import (
 )
 from harness.models.kube.pod import Peers, PodInfo, Templates
 from harness.models.kube.queue import SchedulingQueue
-from harness.units import MINUTE, SECOND
 
 FIT = frozenset({NODE_RESOURCES_FIT})
 FIT_OR_NODE = frozenset({NODE_RESOURCES_FIT, NODE_AFFINITY})

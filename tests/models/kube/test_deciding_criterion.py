@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import manifest, node
 
-from harness.cluster.fields import Fields
+from harness.cluster.kinds.pod_reading import read_pod
 from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import read_pod
+from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.preemption.evaluator import CRITERIA, deciding_criterion

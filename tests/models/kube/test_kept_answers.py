@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import HOSTNAME, budget, manifest, node
 
-from harness.cluster.fields import Fields
+from harness.cluster.kinds.pod_reading import read_pod
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.cluster.pod_reading import read_pod
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from kube_worlds import World, job, manifest, node
 
+from harness.base.errors import ClusterError
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
-from harness.errors import ClusterError
 from harness.models.kube.running import running_jobs
 from harness.policy import ENDLESS
-from harness.units import SECOND
 
 
 def running(name: str, cpu: int, start: str = "2026-01-01T00:00:00Z", **spec: Any) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cluster.pods import HostPort, PodSpec, TopologySpreadConstraint
-from harness.cluster.selectors import LabelSelector
+from harness.base.units import SECOND
+from harness.cluster.kinds.pods import HostPort, PodSpec, TopologySpreadConstraint
+from harness.cluster.kinds.selectors import LabelSelector
 from harness.models.kube.gangs import Gang
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import (
@@ -16,7 +17,6 @@ from harness.models.kube.placement.status import (
 )
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.queue import SchedulingQueue
-from harness.units import SECOND
 
 FIT = frozenset({NODE_RESOURCES_FIT})
 NODES = frozenset({NODE_AFFINITY})

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from kube_worlds import HOSTNAME, World, job, manifest, node
 
-from harness.cluster.fields import Fields
+from harness.cluster.kinds.pod_reading import read_pod
+from harness.cluster.kinds.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
 from harness.cluster.load import cluster_from
-from harness.cluster.pod_reading import read_pod
-from harness.cluster.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
+from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import PodInfo, Templates

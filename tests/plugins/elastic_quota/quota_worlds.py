@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, PodSet, Policy, View
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import frozen
 from harness.engine.engine import Arrival
 from harness.models.kube.policy import PodPolicy
-from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.testing import Decisions, Script, replayed
-from harness.units import SECOND
 from harness_plugins.elastic_quota.options import OPTIONS, OPTIONS_OF_AUTO
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler

@@ -29,7 +29,7 @@ from quota_worlds import (
 )
 
 from harness import Cluster
-from harness.cluster.elastic import QUOTA_NAME_LABEL
+from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL
 from harness.models.kube.running import running_jobs
 
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))

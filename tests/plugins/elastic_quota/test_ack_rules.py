@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from quota_worlds import Happened, Jobs, budget, cluster, leaf, names, node, tree
 
-from harness.errors import InputError
+from harness.base.errors import InputError
 
 TWO = tree(10, leaf("a", 5, 10), leaf("b", 5, 10))
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from quota_worlds import Happened, Jobs, Manifest, auto_happened, cluster, leaf, node, tree
 
-from harness.errors import InputError
+from harness.base.errors import InputError
 from harness.testing import replayed
 from harness_plugins.kube.policy import default_preemption
 

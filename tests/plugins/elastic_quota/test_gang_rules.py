@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, auto_happened, budget, cluster, leaf, names, node, spread, tree
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 from harness_plugins.elastic_quota.policy import without_quotas
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 

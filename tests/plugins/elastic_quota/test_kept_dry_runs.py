@@ -24,7 +24,7 @@ from quota_worlds import (
     with_daemons,
 )
 
-from harness.build import is_compiled
+from harness.base.build import is_compiled
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Status

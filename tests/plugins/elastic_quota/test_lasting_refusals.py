@@ -27,7 +27,7 @@ from quota_worlds import (
 )
 
 from harness import PodSet
-from harness.cluster.elastic import QUOTA_NAME_LABEL
+from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL
 from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue

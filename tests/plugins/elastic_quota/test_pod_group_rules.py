@@ -22,11 +22,11 @@ from quota_worlds import (
 )
 
 from harness import PodSet
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.model import frozen
-from harness.options import resolve
 from harness.policy import PolicyFactory
 from harness.testing import replayed
-from harness.units import SECOND
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube_scheduler import kube_scheduler

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 
 
 @pytest.mark.parametrize("pods", [1, 2])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from quota_worlds import Happened, Jobs, Manifest, budget, cluster, leaf, node, tree
 
+from harness.base.units import SECOND
 from harness.models.elastic.runtime_quotas import RuntimeQuotas
 from harness.models.elastic.tree import QuotaTree
 from harness.models.kube.cache import Cache
 from harness.models.kube.preemption.budgets import Budgets
-from harness.units import SECOND
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import Revocation
 

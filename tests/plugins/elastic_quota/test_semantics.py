@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from quota_worlds import Manifest, leaf, node, tree
 
-from harness.cluster.elastic import semantics_of
+from harness.cluster.kinds.elastic import semantics_of
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness_plugins.elastic_quota.options import OPTIONS

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kube_worlds import node
 
+from harness.base.options import resolve
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.models.kube.policy import PodPolicy
-from harness.options import resolve
 from harness.policy import View
 from harness.testing import Decisions, Script, replayed
 from harness_plugins.elastic_quota.options import OPTIONS as QUOTA_OPTIONS

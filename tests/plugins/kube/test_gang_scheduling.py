@@ -9,16 +9,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from harness.cluster.pods import PodSpec
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.options import resolve
+from harness.base.units import SECOND
+from harness.cluster.kinds.pods import PodSpec
 from harness.models.kube.gang_scheduling import PermitGangs
 from harness.models.kube.pod import PodInfo, Templates
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import PodSet
 from harness.testing import Decisions, Script, nodes, replayed
 from harness.testing.worlds import World, random_world
-from harness.units import SECOND
 from harness_plugins.kube.policy import OPTIONS, ignored_fields
 from harness_plugins.kube_scheduler import kube_scheduler
 

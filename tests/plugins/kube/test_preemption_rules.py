@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kube_worlds import World, budget, job, node
 
 from harness import Job
+from harness.cluster.kinds.pods import PodSpec
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.load import cluster_from
-from harness.cluster.pods import PodSpec
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
 from harness.engine.events import BIND, FINISH, GONE, NOMINATE, PREEMPT, SUBMIT, Fact
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kube_worlds import HOSTNAME, World, job, node
 
-from harness.options import resolve
+from harness.base.options import resolve
 from harness.testing import Decisions, Script, nodes, replayed
 from harness_plugins.kube.policy import OPTIONS, default_preemption
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
 from harness.models.kube.running import running_jobs
-from harness.options import resolve
 from harness.policy import Arrival, PodSet
 from harness.testing import Decisions, Script, replayed
-from harness.units import SECOND
 from harness_plugins.kube.policy import OPTIONS, fits_no_node
 from harness_plugins.kube_scheduler import kube_scheduler
 

@@ -28,10 +28,10 @@ from kueue_worlds import (
 )
 
 from harness import PodSet
+from harness.base.units import MINUTE, SECOND
+from harness.cluster.kinds.topology import SliceLayer, TopologyRequest
 from harness.cluster.model import frozen
-from harness.cluster.topology import SliceLayer, TopologyRequest
 from harness.policy import Arrival
-from harness.units import MINUTE, SECOND
 
 TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, PodSet, Policy, View
+from harness.base.options import resolve
+from harness.base.units import SECOND
 from harness.cluster.load import cluster_from
 from harness.cluster.model import frozen
-from harness.options import resolve
 from harness.plugins import load
 from harness.policy import Arrival
 from harness.testing import Decisions, Row, Script, replayed
-from harness.units import SECOND
 
 Manifest = dict[str, Any]
 Quota = int | str | Mapping[str, int | str]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from harness.units import parse_quantity
+from harness.base.units import parse_quantity
 
 Cell = tuple[str, str]
 Amounts = Mapping[Cell, int]

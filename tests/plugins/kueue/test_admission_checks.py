@@ -12,8 +12,8 @@ from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, flavo
 
 import harness
 from harness.api import read_trace
+from harness.base.errors import OptionError
 from harness.cluster.load import load_cluster
-from harness.errors import OptionError
 from harness.plugins import load
 from harness.testing.checks import check_run
 

@@ -22,8 +22,8 @@ from kueue_worlds import (
 
 import harness
 from harness import Cluster, PodSet
+from harness.base.errors import ClusterError
 from harness.cluster.model import frozen
-from harness.errors import ClusterError
 
 BY_USAGE = {"admissionMode": "UsageBasedAdmissionFairSharing"}
 SETTINGS = {"usageHalfLifeTime": "10m", "usageSamplingInterval": "5m"}

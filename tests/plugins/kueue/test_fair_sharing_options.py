@@ -11,7 +11,7 @@ import yaml
 from fair_worlds import Manifest, queue
 
 import harness
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 
 Write = Callable[..., Path]
 HOLDERS = [{"job_id": f"b{at}", "queue": "b", "duration": 1000, "request.cpu": 5000} for at in range(2)]

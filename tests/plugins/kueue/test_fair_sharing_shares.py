@@ -8,7 +8,7 @@ from fair_worlds import Cohorts, cohort, queue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.units import INT64_MAX
+from harness.base.units import INT64_MAX
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, published
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fair_worlds import Cohorts, cohort, queue
 
-from harness.cluster.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
 
 FAIR, RECLAIMED, OWN = "InCohortFairSharing", "InCohortReclamation", "InClusterQueue"
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import kueue_worlds as worlds
 import pytest
 
-from harness.cluster.kueue_configuration import AdmissionFairSharing
-from harness.units import HOUR, MINUTE, SECOND
+from harness.base.units import HOUR, MINUTE, SECOND
+from harness.cluster.kinds.kueue_configuration import AdmissionFairSharing
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.local_queue_usage import (
     LocalQueueUsage,

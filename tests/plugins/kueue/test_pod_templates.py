@@ -9,10 +9,10 @@ import pytest
 from kueue_worlds import Happened, Jobs, cluster, flavor, pod_set, queue
 
 from harness import PodSet
-from harness.cluster.fields import Fields
+from harness.base.errors import ClusterError
+from harness.cluster.kinds.workloads import read_pod_set
 from harness.cluster.model import frozen
-from harness.cluster.workloads import read_pod_set
-from harness.errors import ClusterError
+from harness.cluster.yaml.fields import Fields
 
 SPOT, DEMAND = "spot", "on-demand"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, node, queue, quota
 
-from harness.cluster.wait_for_pods_ready import WaitForPodsReady
-from harness.units import SECOND
+from harness.base.units import SECOND
+from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness_plugins.kueue.rules.wait_for_pods_ready import (
     FOR_RECOVERY,
     FOR_START,

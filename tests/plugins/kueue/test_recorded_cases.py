@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kueue_worlds import flavor, queue
 
-from harness.errors import HarnessError, PolicyError
+from harness.base.errors import HarnessError, PolicyError
 from harness_plugins.kueue.conformance.cycles import answer
 
 Case = dict[str, Any]

@@ -20,11 +20,11 @@ from kueue_fuzz import TIMES, World, alike, by_usage, fuzz, placed, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
-from harness.build import is_compiled
-from harness.conformance import read_cases
-from harness.errors import DecisionError
-from harness.options import resolve
+from harness.base.build import is_compiled
+from harness.base.errors import DecisionError
+from harness.base.options import resolve
 from harness.plugins import load
+from harness.plugins.conformance import read_cases
 from harness.testing import replayed
 from harness_plugins.kueue.conformance import cycles, targets
 from harness_plugins.kueue.factory import classic, fair_sharing

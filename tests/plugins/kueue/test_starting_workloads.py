@@ -21,9 +21,9 @@ from kueue_worlds import (
 )
 
 import harness
-from harness.cluster.queues_missing import REMEDY
-from harness.errors import ClusterError
-from harness.options import resolve
+from harness.base.errors import ClusterError
+from harness.base.options import resolve
+from harness.cluster.kinds.queues_missing import REMEDY
 from harness.plugins import load
 
 WITHIN = {"withinClusterQueue": "LowerPriority"}

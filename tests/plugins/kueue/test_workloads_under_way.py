@@ -11,7 +11,7 @@ import pytest
 from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, queue
 
 from harness import Cluster
-from harness.units import SECOND
+from harness.base.units import SECOND
 
 DUMPED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAITING = {"timeout": "60s", "requeuingStrategy": {"backoffBaseSeconds": 40, "backoffLimitCount": 1}}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import TraceError
+from harness.base.errors import TraceError
 from harness.plugins import Plugins, load
 from harness.trace.trace import Trace, open_trace
 

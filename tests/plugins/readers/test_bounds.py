@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from reader_samples import COLLECTIONS, INSTANCES, OPENB_SHORT, SWF
 
-from harness.errors import OptionError, TraceError
+from harness.base.errors import OptionError, TraceError
 from harness.plugins import load
 from harness.readers.gangs import pods_of
 from harness.readers.source import every_line

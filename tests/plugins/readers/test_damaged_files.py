@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reader_samples import SAMPLES, Sample
 
+from harness.base.errors import TraceError
 from harness.cluster.model import Cluster
-from harness.errors import TraceError
 from harness.plugins import load
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs

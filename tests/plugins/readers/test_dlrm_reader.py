@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.trace.trace import open_trace
 
 HEAD = (

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from harness.base.errors import OptionError, TraceError
 from harness.cluster.load import load_cluster
 from harness.cluster.manifests import dump_yaml
-from harness.errors import OptionError, TraceError
 from harness.plugins import load
 from harness.trace.schema import entries
 from harness.trace.trace import Trace, open_trace

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.trace.trace import Trace
 
 SUBMIT, SCHEDULE, EVICT, FINISH, KILL = 0, 3, 4, 6, 7

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from harness.base.errors import OptionError, TraceError
 from harness.cluster.load import load_cluster
-from harness.errors import OptionError, TraceError
 from harness.plugins import load
 from harness.trace.trace import Trace, open_trace
 from harness_plugins.readers.machines import main, node_manifests, read_machines

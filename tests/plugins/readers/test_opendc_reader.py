@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import TraceError
+from harness.base.errors import TraceError
 from harness.plugins import Plugins
 from harness.trace.trace import Trace, open_trace
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.trace.trace import Trace
 from harness_plugins.readers.machines import read_machines
 

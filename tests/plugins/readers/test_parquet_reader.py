@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.errors import TraceError
+from harness.base.errors import TraceError
 from harness.plugins import load
 from harness.trace.trace import open_trace
 

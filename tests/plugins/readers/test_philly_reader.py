@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import OptionError, TraceError
+from harness.base.errors import OptionError, TraceError
 from harness.plugins import load
 from harness.trace.trace import Trace, open_trace
 

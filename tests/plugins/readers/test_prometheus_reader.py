@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import OptionError, TraceError
+from harness.base.errors import OptionError, TraceError
 from harness.plugins import Plugins
 from harness.trace.trace import Trace, open_trace
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from harness.errors import InputError, TraceError
+from harness.base.errors import InputError, TraceError
 from harness.plugins import load
 from harness.trace.trace import open_trace
 

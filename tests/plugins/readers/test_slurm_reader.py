@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 
+from harness.base.errors import OptionError, TraceError
 from harness.cluster.model import Cluster
-from harness.errors import OptionError, TraceError
 from harness.plugins import Plugins
 from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs

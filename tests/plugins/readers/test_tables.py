@@ -22,7 +22,7 @@ import pytest
 import yaml
 from cli_environment import called
 
-from harness.errors import OptionError, TraceError
+from harness.base.errors import OptionError, TraceError
 from harness_plugins.readers.tables.mapping import named_mappings, read_mapping
 from harness_plugins.readers.tables.reading import read
 

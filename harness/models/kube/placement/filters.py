@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.cluster.pods import HostPort
-from harness.cluster.selectors import Taint, Toleration
+from harness.cluster.kinds.pods import HostPort
+from harness.cluster.kinds.selectors import Taint, Toleration
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import (
     NODE_RESOURCES_FIT,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias, final
 
-from harness.cluster.scheduler_configuration import (
+from harness.cluster.kinds.scheduler_configuration import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     USUAL_STRATEGY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
-from harness.cluster.pods import NamespaceLabels, PodAffinityTerm
+from harness.cluster.kinds.pods import NamespaceLabels, PodAffinityTerm
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import NOT_NEAR, TOO_NEAR, UNWANTED, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
-from harness.cluster.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
+from harness.cluster.kinds.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.fit_scores import fit_score

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from harness.cluster.pods import TopologySpreadConstraint
+from harness.cluster.kinds.pods import TopologySpreadConstraint
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import tolerated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
-from harness.cluster.disruption import PodDisruptionBudget
+from harness.cluster.kinds.disruption import PodDisruptionBudget
 from harness.models.kube.pod import PodInfo, Template
 
 

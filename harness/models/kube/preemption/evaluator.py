@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, final
 
-from harness.cluster.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.status import Code, Status

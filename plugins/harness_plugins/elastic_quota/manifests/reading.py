@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.errors import InputError
-from harness.json_text import parse_json
+from harness.base.errors import InputError
+from harness.base.json_text import parse_json
+from harness.base.units import parse_quantity, round_up
 from harness.models.cluster import CAPACITY, CORE_RESOURCES, KOORDINATOR, KOORDINATORS, ElasticQuota, frozen
 from harness.models.manifests import Draft, Fields, read_metadata, shown
-from harness.units import parse_quantity, round_up
 
 _ROOT_QUOTA = "koordinator-root-quota"
 _OWN_QUOTAS = {

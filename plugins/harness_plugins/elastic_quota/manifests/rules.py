@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
+from harness.base.units import format_amount
 from harness.models.cluster import (
     CORE_RESOURCES,
     KOORDINATOR,
@@ -15,7 +16,6 @@ from harness.models.cluster import (
     is_koordinators,
 )
 from harness.models.manifests import Draft, Objects
-from harness.units import format_amount
 from harness_plugins.elastic_quota.manifests.coverage import QUEUE_RESOURCES
 from harness_plugins.elastic_quota.manifests.quirks import warn_of_quirks
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, TypeAlias, final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.tree import Excesses
 from harness.models.kube.cache import Cache

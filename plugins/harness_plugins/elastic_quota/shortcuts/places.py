@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.elastic.quota import Quota
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, final
 
-from harness.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault
+from harness.base.units import SECOND
 from harness.models.cluster import PRIORITY_BOOST, Cluster, KueueConfiguration, Workload
 from harness.models.manifests import NOT_MODELLED, NOT_READ, WORKLOAD, Fields, cluster_from, workload_from
 from harness.policy import PodSet
-from harness.units import SECOND
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 
 _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from harness.base.units import SECOND
 from harness.models.cluster import Cluster, frozen
 from harness.models.cluster import Workload as Manifest
 from harness.models.manifests import Fields
 from harness.policy import Arrival
 from harness.testing.engine import Engine
-from harness.units import SECOND
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.driver import Driver
 from harness_plugins.kueue.conformance.jobs import job_of

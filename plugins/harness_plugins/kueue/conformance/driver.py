@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import final
 
-from harness.errors import PolicyError
+from harness.base.errors import PolicyError
+from harness.base.units import SECOND
 from harness.policy import Admit, Decision, Job, Refuse, Wake, Why
-from harness.units import SECOND
 from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, final
 
+from harness.base.units import SECOND
 from harness.testing.engine import ADMIT, EVICT, FINISH, PREEMPT, Fact
-from harness.units import SECOND
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED
 

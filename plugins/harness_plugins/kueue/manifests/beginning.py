@@ -14,11 +14,11 @@ from types import MappingProxyType
 from typing import NamedTuple, final
 
 from harness import Cluster, Job, PodSet
-from harness.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault
+from harness.base.units import SECOND, format_amount
 from harness.models.cluster import Pod, Standing, Workload, frozen, leaving, standing_of
 from harness.models.kube.running import pod_jobs
 from harness.policy import ENDLESS, Arrival
-from harness.units import SECOND, format_amount
 from harness_plugins.kueue.manifests.imported import pod_sets_left
 
 _GRACE_PERIOD = 30 * SECOND

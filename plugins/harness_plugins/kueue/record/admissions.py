@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.policy import Admit
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission import Admitted

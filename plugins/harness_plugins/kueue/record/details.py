@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.quota import UNLIMITED
 from harness.policy import QueueShare
 from harness_plugins.kueue.rules.assignment import Assignment

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.record.topology_room import room_in_words
 from harness_plugins.kueue.rules.admission import NO_LONGER_FITS, Failed

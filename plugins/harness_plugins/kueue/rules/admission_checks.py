@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.options import did_you_mean
 from harness.models.cluster import Cluster
-from harness.options import did_you_mean
 
 Flavors = Mapping[str, Mapping[str, str]]
 """Pod set -> resource -> flavor."""

@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol, final
 
+from harness.base.units import INT64_MAX
 from harness.models.cluster import Cluster
 from harness.models.quota import NO_PARENT, QuotaTree, plus
-from harness.units import INT64_MAX
 from harness_plugins.kueue.state.amounts import Amounts
 
 Share = tuple[bool, float]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
-from harness.errors import OptionError
+from harness.base.errors import OptionError
+from harness.base.options import did_you_mean
 from harness.models.cluster import GATES, KNOWN_GATES
-from harness.options import did_you_mean
 
 
 @final

@@ -8,7 +8,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from harness import Cluster, Job, Never, PodSet
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import final
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 from harness_plugins.kueue.state.workload import Workload
 
 EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple, final
 
+from harness.base.units import SECOND, format_duration
 from harness.models.cluster import WaitForPodsReady
-from harness.units import SECOND, format_duration
 from harness_plugins.kueue.state.workload import Workload
 
 TIMED_OUT = "PodsReadyTimeout"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness_plugins.kueue.rules.admission import NO_PREEMPTION_CANDIDATES, NO_QUOTA, reserves, why_not
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates

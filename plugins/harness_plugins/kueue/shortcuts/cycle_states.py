@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness_plugins.kueue.rules.nomination import Deed
 
 

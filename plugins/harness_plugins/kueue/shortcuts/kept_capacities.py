@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity
 from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree

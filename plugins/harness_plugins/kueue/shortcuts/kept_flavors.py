@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.assignment import Assemble, Assignment, Choice
 from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer

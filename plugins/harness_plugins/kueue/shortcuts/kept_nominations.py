@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.nomination import Deed, Nomination, Nominator
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits

@@ -11,7 +11,7 @@ from itertools import compress
 from operator import ne
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, final
 from weakref import WeakValueDictionary
 
-from harness.errors import ClusterError, Fault
-from harness.memo import Memo
+from harness.base.errors import ClusterError, Fault
+from harness.base.memo import Memo
 from harness.models.cluster import Container, saturating_amounts
 from harness.models.manifests import Fields, template_of
 from harness.policy import Job, PodSet

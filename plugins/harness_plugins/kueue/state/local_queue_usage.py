@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple, final
 
+from harness.base.units import SECOND
 from harness.models.cluster import AdmissionFairSharing, Cluster
 from harness.models.quota import QuotaTree
 from harness.policy import Job
-from harness.units import SECOND
 from harness_plugins.kueue.state.amounts import Amounts
 
 _NANO = 10**9

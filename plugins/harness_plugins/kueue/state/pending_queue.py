@@ -14,7 +14,7 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import final
 
-from harness.memo import Memo
+from harness.base.memo import Memo
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.equivalence_class import EquivalenceClass, SchedulingHash
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage

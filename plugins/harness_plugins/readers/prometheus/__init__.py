@@ -16,10 +16,10 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.errors import Fault, OptionError, TraceError
+from harness.base.errors import Fault, OptionError, TraceError
+from harness.base.units import SECOND
 from harness.readers.schema import REQUEST
 from harness.readers.source import also_read
-from harness.units import SECOND
 from harness_plugins.readers.prometheus.answers import Samples, read_answers
 from harness_plugins.readers.prometheus.pods import KubeJob, Pod, interval_of, jobs_of, pods_of, silences
 

@@ -10,10 +10,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from harness.errors import Fault, TraceError
-from harness.json_text import leading_json
+from harness.base.errors import Fault, TraceError
+from harness.base.json_text import leading_json
+from harness.base.units import SECOND
 from harness.readers.source import shown, stop_at_many, text_of
-from harness.units import SECOND
 
 Labels = tuple[tuple[str, str], ...]
 _FOREIGN = "exported_"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from harness.units import SECOND, round_up
+from harness.base.units import SECOND, round_up
 from harness_plugins.readers.prometheus.answers import LATEST, Samples
 
 QUEUE_LABEL = "label_kueue_x_k8s_io_queue_name"

@@ -14,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from harness import Reading
-from harness.errors import Fault, OptionError, TraceError
+from harness.base.errors import Fault, OptionError, TraceError
 from harness.models.manifests import read_qos
 from harness.readers.source import also_read, contents
 from harness_plugins.readers.slurm.cells import COMMAND

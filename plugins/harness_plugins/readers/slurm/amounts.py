@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from harness.units import INT64_MAX
+from harness.base.units import INT64_MAX
 
 MIB = 2**20
 _SCALE = {"": MIB, "K": 2**10, "M": MIB, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}

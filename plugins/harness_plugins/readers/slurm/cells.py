@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, islice
 from pathlib import Path
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness.readers.source import contents, lines_of, shown, stop_at_many
 
 COMMAND = (

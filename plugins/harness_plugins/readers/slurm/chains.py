@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.units import DAY, SECOND
+from harness.base.units import DAY, SECOND
 from harness_plugins.readers.slurm.record import (
     CANCELLED,
     NODE_FAIL,

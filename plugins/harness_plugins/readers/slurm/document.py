@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
+from harness.base.units import INT64_MAX, SECOND
 from harness.readers.source import read_json, shown, stop_at_many
-from harness.units import INT64_MAX, SECOND
 from harness_plugins.readers.slurm.amounts import MIB, Tres, tres_of_counts
 from harness_plugins.readers.slurm.cells import COMMAND
 from harness_plugins.readers.slurm.record import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
-from harness.units import MINUTE, SECOND
+from harness.base.units import MINUTE, SECOND
 from harness_plugins.readers.slurm.amounts import Tres
 
 PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"

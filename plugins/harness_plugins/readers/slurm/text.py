@@ -8,9 +8,9 @@ from datetime import UTC
 from pathlib import Path
 from typing import TypeVar
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
+from harness.base.units import SECOND
 from harness.readers.source import shown, stop_at_many, trace_error
-from harness.units import SECOND
 from harness_plugins.readers.slurm.amounts import Tres, requested_memory, tres_of_text
 from harness_plugins.readers.slurm.cells import COMMAND, open_cells
 from harness_plugins.readers.slurm.record import (

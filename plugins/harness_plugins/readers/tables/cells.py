@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import polars as pl
 
-from harness.errors import InputError
+from harness.base.errors import InputError
+from harness.base.units import DAY, HOUR, MINUTE, SECOND, parse_duration
 from harness.readers.cells import is_pairs, pairs
 from harness.readers.schema import LIMIT, REQUEST, Kind, column_of
-from harness.units import DAY, HOUR, MINUTE, SECOND, parse_duration
 from harness_plugins.readers.tables.mapping import TOTAL
 from harness_plugins.readers.tables.syntax import Call, LanguageError, Source, Sum, Term, columns_of
 from harness_plugins.readers.tables.terms import Terms

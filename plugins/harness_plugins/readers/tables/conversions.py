@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 from harness_plugins.readers.tables.syntax import LanguageError, Term
 from harness_plugins.readers.tables.texts import DECIMALS, Keep, fixed, flagged, text_number
 from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness_plugins.readers.tables.doubts import Made, raise_doubts
 from harness_plugins.readers.tables.joining import Rows
 from harness_plugins.readers.tables.mapping import TableMapping

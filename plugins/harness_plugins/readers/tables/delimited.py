@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness.readers.source import shown
 from harness_plugins.readers.tables.parts import Part, Pick
 

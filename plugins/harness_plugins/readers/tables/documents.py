@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from harness.errors import Fault, TraceError
-from harness.json_text import parse_json
+from harness.base.errors import Fault, TraceError
+from harness.base.json_text import parse_json
 from harness_plugins.readers.tables.parts import Part, Pick, lengths
 
 _EXACT = 2**53

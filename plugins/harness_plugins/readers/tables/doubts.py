@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness_plugins.readers.tables.joining import Rows
 from harness_plugins.readers.tables.terms import Terms
 from harness_plugins.readers.tables.values import ROW, Doubt

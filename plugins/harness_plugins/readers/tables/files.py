@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness.readers.source import contents
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.tables.delimited import read_text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from harness.errors import HarnessError
+from harness.base.errors import HarnessError
 from harness.readers.schema import Kind, column_of
 from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import TableMapping, named_mappings, read_mapping

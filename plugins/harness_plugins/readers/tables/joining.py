@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from harness.errors import Fault, TraceError
-from harness.options import did_you_mean
+from harness.base.errors import Fault, TraceError
+from harness.base.options import did_you_mean
 from harness_plugins.readers.tables.files import parts_of
 from harness_plugins.readers.tables.mapping import TableMapping
 from harness_plugins.readers.tables.times import Clock

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.errors import Fault, InputError
-from harness.units import to_amount
+from harness.base.errors import Fault, InputError
+from harness.base.units import to_amount
 
 _KEYS = ("nodes", "node", "source")
 _CAPACITY, _NODE = "harness.capacity.", "harness.node."

@@ -9,9 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from harness.errors import Fault, OptionError, TraceError
+from harness.base.errors import Fault, OptionError, TraceError
+from harness.base.options import did_you_mean
 from harness.models.manifests import read_documents
-from harness.options import did_you_mean
 from harness.readers.schema import REQUEST, column_of
 from harness.readers.source import contents
 from harness_plugins.readers.tables.machine import machine_faults

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.errors import HarnessError
+from harness.base.errors import HarnessError
 from harness.readers.source import contents
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.tables.delimited import read_text

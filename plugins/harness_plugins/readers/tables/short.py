@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import Reading
-from harness.errors import OptionError
+from harness.base.errors import OptionError
 from harness.readers.source import contents
 from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import mapping_of, yaml_mapping

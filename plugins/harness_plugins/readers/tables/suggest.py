@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import HINT
 from harness_plugins.readers.tables.sample import Sample, sample_of

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from harness.units import SECOND
+from harness.base.units import SECOND
 from harness_plugins.readers.tables.conversions import Conversions
 from harness_plugins.readers.tables.functions import FUNCTIONS, Argument
 from harness_plugins.readers.tables.syntax import Call, Column, LanguageError, Literal, Sum, Term

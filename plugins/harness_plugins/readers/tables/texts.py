@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from harness.units import DAY, HOUR, MINUTE
+from harness.base.units import DAY, HOUR, MINUTE
 from harness_plugins.readers.tables.values import WIDE, Value
 
 Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]

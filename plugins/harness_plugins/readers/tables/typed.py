@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError
 from harness.readers.source import first_bytes
 from harness_plugins.readers.tables.parts import Part, Pick, lengths
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cluster.kinds.topology import Topology
 from harness.cluster.model import Node, ResourceFlavor, frozen
-from harness.cluster.topology import Topology
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cluster.kinds.selectors import Taint
+from harness.cluster.kinds.topology import SliceLayer, Topology, TopologyRequest
 from harness.cluster.model import Node, ResourceFlavor, frozen
-from harness.cluster.selectors import Taint
-from harness.cluster.topology import SliceLayer, Topology, TopologyRequest
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
 from harness_plugins.kueue.state.topology.tree import TopologyTree

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kueue_worlds import Happened, Jobs, Manifest, cluster, flavor, manifest, node, queue
 
+from harness.cluster.kinds.topology import TopologyRequest
 from harness.cluster.model import Cluster
-from harness.cluster.topology import TopologyRequest
 from harness.policy import PodSet
 
 HOST = "kubernetes.io/hostname"

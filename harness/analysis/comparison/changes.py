@@ -1,0 +1,157 @@
+"""How a value differs from the baseline's, and whether that is called a change.
+
+There are two gates. The practical one: a difference below 1 % of the baseline's value is none. The
+statistical one: the 95 % interval of the difference is without 0, and its p, corrected for the whole family
+of tests (`harness.analysis.comparison.family`), is below 5 %. What one replay cannot carry is not judged at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from math import isfinite
+from typing import NamedTuple
+
+from harness.analysis.comparison.statistics.significance import LEVEL, Interval
+from harness.plugins.measurement import Measurement
+
+PRACTICAL = 0.01
+"""A smaller part of the baseline's value is no change."""
+
+
+class Verdict(StrEnum):
+    """What is said of a difference."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    DIFFERENT = "different"  # of a metric of which neither more nor less is better
+    NONE = "~"  # too small, or not told from chance
+    SAME = "="  # there is none at all
+    OPEN = "?"  # one replay does not say whether it is the plugin's or luck
+    UNKNOWN = ""  # one of the two values is not there
+
+
+class Ground(StrEnum):
+    """What a difference can be judged by."""
+
+    TWINS = "twins"  # an interval over twins of the trace, or seeds of an experiment
+    BLOCKS = "blocks"  # an interval over blocks of jobs of one replay
+    CONGESTED = "congested"  # values of jobs of one replay, whose blocks are too much alike for an interval
+    CUT = "cut"  # work lost up to different times, at which runs were cut short
+    FEW = "few"  # too few jobs, twins or seeds with a value
+    REPLAY = "replay"  # a value of one replay as a whole
+    RUN_TIMES = "run times"  # nobody knows how long some jobs run, on which it depends
+
+
+class Evidence(NamedTuple):
+    """What there is to judge a difference by.
+
+    Attributes:
+        ground: what it is.
+        interval: there for twins and blocks.
+        means: of the baseline and of the other run over the twins in which both have a value; None where
+            these are all twins.
+    """
+
+    ground: Ground
+    interval: Interval | None = None
+    means: tuple[float, float] | None = None
+
+
+class Change(NamedTuple):
+    """One run's value against the baseline's.
+
+    Attributes:
+        difference: the value less the baseline's, over the twins in which both have one; None where one of
+            them is not there.
+        relative: the difference as a part of the baseline's absolute value; None if that is 0.
+        verdict: what is said of it.
+        ground: by what.
+        interval: of the factor between the two values where both can only be above 0, else of the difference
+            in the metric's unit; None where there is none.
+        p: corrected for the family of tests; None without an interval.
+    """
+
+    difference: float | None
+    relative: float | None
+    verdict: Verdict
+    ground: Ground
+    interval: Interval | None = None
+    p: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is the same in every twin, so that there is no chance in it."""
+        return self.interval is not None and self.interval.certain
+
+    @property
+    def misses(self) -> bool:
+        """Whether 0 is outside the interval, and the corrected p is too large all the same."""
+        interval, p = self.interval, self.p
+        return interval is not None and p is not None and not interval.has_nothing and p > LEVEL
+
+
+def gates(tests: str) -> str:
+    """When a difference is called a change; `tests` says for how many tests p is corrected."""
+    return f"called a change: {100 * PRACTICAL:g} % or more, 0 outside its interval, and p < 0.05 ({tests})"
+
+
+class Row(NamedTuple):
+    """What was measured, in every run.
+
+    Attributes:
+        measured: the metric, scope, resource and unit; its value is the baseline's.
+        values: one a run, the baseline's first.
+        changes: one for each run but the baseline.
+        at_least: for each value whether it is the least that it can become; of none where that is not asked.
+    """
+
+    measured: Measurement
+    values: list[float | None]
+    changes: list[Change]
+    at_least: Sequence[bool | None] = ()
+
+    def is_least(self, place: int) -> bool:
+        """Whether jobs that had not come so far make a value the least that it can become."""
+        return place < len(self.at_least) and bool(self.at_least[place])
+
+
+def change_of(
+    base: float | None, value: float | None, better: str, evidence: Evidence, p: float | None
+) -> Change:
+    """How a value differs from the baseline's.
+
+    Args:
+        base: the baseline's value.
+        value: the other one.
+        better: `higher`, `lower` or "".
+        evidence: what it is judged by.
+        p: that of the evidence's interval, corrected.
+    """
+    ground, interval, means = evidence
+    if base is None or value is None or not isfinite(base) or not isfinite(value):
+        return Change(None, None, Verdict.UNKNOWN, ground, interval, p)
+    if means is not None:
+        base, value = means
+    difference = value - base
+    relative = difference / abs(base) if base else None
+    if ground is Ground.RUN_TIMES:
+        return Change(difference, relative, Verdict.OPEN, ground)
+    verdict = _verdict(difference, relative, better, interval, p)
+    return Change(difference, relative, verdict, ground, interval, p)
+
+
+def _verdict(
+    difference: float, relative: float | None, better: str, interval: Interval | None, p: float | None
+) -> Verdict:
+    """What is said of a difference, by its size and by what is known of chance."""
+    if interval is None:
+        return Verdict.OPEN if difference else Verdict.SAME
+    if interval.certain and interval.has_nothing:
+        return Verdict.SAME
+    large = difference and (relative is None or abs(relative) >= PRACTICAL)
+    if not large or p is None or p > LEVEL or interval.has_nothing:
+        return Verdict.NONE
+    if not better:
+        return Verdict.DIFFERENT
+    return Verdict.BETTER if (difference > 0) == (better == "higher") else Verdict.WORSE

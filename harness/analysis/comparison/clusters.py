@@ -1,0 +1,116 @@
+"""What differs between the clusters of two runs, from what the runs keep of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.analysis.comparison.distinction import CLUSTER, NODES, Distinction
+from harness.analysis.comparison.nodes import node_distinctions
+from harness.base.units import format_amount
+from harness.cluster.content import FLAVORS, NOTHING, QUOTAS, default_of
+
+_TOLD_OF_NEW = 4  # fields of an object that is only in one of the clusters
+_NONE_COUNTED: Mapping[str, Any] = {"count": 0, "sha256": ""}
+
+Info = Mapping[str, Any]
+
+
+def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
+    """What differs, object by object; `base` and `other` are `cluster` of `run.json`."""
+    if base["sha256"] == other["sha256"]:
+        return []
+    if "content" not in base or "content" not in other:
+        unknown = "its content is not known of a run of schema 2, but for its size and quotas"
+        return [Distinction(CLUSTER, "", unknown, None, None), *_sizes(base, other)]
+    mine, theirs = base["content"], other["content"]
+    found = [
+        *_objects(mine["objects"], theirs["objects"]),
+        *node_distinctions(mine, theirs),
+        *_counted(mine["counted"], theirs["counted"]),
+    ]
+    same = "other manifests, but nothing that is modelled of them differs (the order of objects may)"
+    return found or [Distinction(CLUSTER, "", same, None, None)]
+
+
+# --- objects ----------------------------------------------------------------------------------------------
+
+
+def _objects(base: Info, other: Info) -> Iterator[Distinction]:
+    """Changes of objects; those that are only in one of the clusters are told with their first fields."""
+    for kind in dict.fromkeys((*base, *other)):
+        mine, theirs = base.get(kind, {}), other.get(kind, {})
+        for name in sorted({*mine, *theirs}):
+            before, after = mine.get(name), theirs.get(name)
+            if before is None:
+                yield Distinction(kind, name, "", None, _fields(after))
+            elif after is None:
+                yield Distinction(kind, name, "", _fields(before), None)
+            elif before != after:
+                yield from _changes(kind, name, before, after)
+
+
+def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distinction]:
+    plain = not len({flavor for flavor in map(_flavor, (*before, *after)) if flavor}) > 1
+    for field in dict.fromkeys((*before, *after)):
+        values = [each.get(field) or _not_given(kind, field, each) for each in (before, after)]
+        if values[0] != values[1]:
+            yield Distinction(kind, name, _short(field) if plain else field, *values)
+
+
+def _not_given(kind: str, field: str, fields: Info) -> str:
+    """What a field is that the content of an object does not give: a single flavor is told by its quotas."""
+    if field == FLAVORS:
+        return next(filter(None, map(_flavor, fields)), NOTHING)
+    return default_of(kind, field)
+
+
+def _fields(fields: Info) -> str:
+    """The first fields of an object."""
+    plain = not len({flavor for flavor in map(_flavor, fields) if flavor}) > 1
+    told = [f"{_short(field) if plain else field} {value}" for field, value in fields.items()]
+    more = f" and {len(told) - _TOLD_OF_NEW} more fields" if len(told) > _TOLD_OF_NEW else ""
+    return ", ".join(told[:_TOLD_OF_NEW]) + more
+
+
+def _flavor(field: str) -> str:
+    """The flavor of a quota's or limit's field, else ""."""
+    word, _, rest = field.partition(" ")
+    return rest.partition("/")[0] if word in QUOTAS else ""
+
+
+def _short(field: str) -> str:
+    """A quota's or limit's field without the flavor, where there is no choice of flavors."""
+    flavor = _flavor(field)
+    return field.replace(f" {flavor}/", " ", 1) if flavor else field
+
+
+# --- what is only counted, and runs of which little is known ----------------------------------------------
+
+
+def _counted(base: Info, other: Info) -> Iterator[Distinction]:
+    """Pods, workloads and objects beyond the first ones of a kind."""
+    for what in dict.fromkeys((*base, *other)):
+        before, after = (each.get(what, _NONE_COUNTED) for each in (base, other))
+        if before["count"] != after["count"]:
+            yield Distinction(what, "", "count", f"{before['count']:,}", f"{after['count']:,}")
+        elif before != after:
+            yield Distinction(what, "", "sha256", before["sha256"], after["sha256"])
+
+
+def _sizes(base: Info, other: Info) -> Iterator[Distinction]:
+    """What every run knows of its cluster: how many nodes, the capacity, and queues with their quotas."""
+    if base["nodes"] != other["nodes"]:
+        yield Distinction(NODES, "", "count", f"{base['nodes']:,}", f"{other['nodes']:,}")
+    for resource in sorted({*base["capacity"], *other["capacity"]}):
+        sizes = [format_amount(resource, each["capacity"].get(resource, 0)) for each in (base, other)]
+        if sizes[0] != sizes[1]:
+            yield Distinction(CLUSTER, "", f"capacity {resource}", *sizes)
+    mine, theirs = ({name: _plain(each) for name, each in info["queues"].items()} for info in (base, other))
+    yield from _objects({"queue": mine}, {"queue": theirs})
+
+
+def _plain(queue: Info) -> dict[str, str]:
+    """What `run.json` says of a queue with quotas, as fields."""
+    nominal = {f"nominal {key}": format_amount(key, amount) for key, amount in queue["nominal"].items()}
+    return {"cohort": queue["cohort"] or NOTHING, "weight": queue["weight"], **nominal}

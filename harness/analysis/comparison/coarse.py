@@ -1,0 +1,47 @@
+"""Whether a jitter of arrivals is small against a trace: else its twins are other traces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.base.tables.schemas import RAN_BEFORE
+from harness.base.units import exact_duration, format_duration
+from harness.runs.folder import reading
+
+if TYPE_CHECKING:
+    from harness.runs.run import Run
+    from harness.trace.shake import Shake
+
+_JITTERS = 100
+"""Arrivals must span so many jitters."""
+_FEW = 1_000
+"""With fewer jobs than these the gaps between arrivals count; in a larger trace luck averages out."""
+_GAPS = 10
+"""The jitter is at most so many times the median gap."""
+
+SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins alike"
+"""What to do about it."""
+
+
+def why_coarse(run: Run, shake: Shake) -> str:
+    """Why the jitter is not small against a run's arrivals, as a clause; "" where it is small."""
+    jitter = shake.shaking.arrivals
+    if not jitter:
+        return ""
+    with reading(run.path):
+        jobs = run.micros("jobs")
+        if RAN_BEFORE in jobs.collect_schema():  # what was there at the beginning does not arrive
+            jobs = jobs.filter(pl.col(RAN_BEFORE).is_null())
+        times = jobs.select("submit_time").collect().to_series().sort()
+    if len(times) < 2:
+        return ""
+    span, gaps = int(times[-1] - times[0]), times.diff().drop_nulls()
+    moved = f"arrivals are moved by up to {exact_duration(jitter)}"
+    if span < _JITTERS * jitter:
+        return f"{moved}, and span {format_duration(span)}"
+    gap = int(gaps.quantile(0.5, "lower") or 0)
+    if len(times) < _FEW and _GAPS * gap < jitter:
+        return f"{moved}, and half of them come within {exact_duration(gap)} of the one before"
+    return ""

@@ -1,0 +1,418 @@
+"""Compares runs of the same jobs: each metric's value in every run, and what changed against the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness.analysis.comparison.changes import Change, Evidence, Ground, Row, change_of
+from harness.analysis.comparison.family import Family, equal_ones
+from harness.analysis.comparison.figures import Key, key_of
+from harness.analysis.comparison.head import Head, chosen_by
+from harness.analysis.comparison.headlines import HEADLINES
+from harness.analysis.comparison.missing import depends_on_run_times
+from harness.analysis.comparison.names import names_of, place_of
+from harness.analysis.comparison.one_replay import OneReplay, measurements_of
+from harness.analysis.comparison.pairs import Pairs
+from harness.analysis.comparison.plain_values import cluster_size, json_change, json_number, scale_of
+from harness.analysis.comparison.shaken import Shaken
+from harness.analysis.comparison.table import html, markdown, text
+from harness.analysis.comparison.windows import shares_of
+from harness.base.errors import OptionError, RunError
+from harness.base.options import did_you_mean
+from harness.plugins.measurement import Measurement
+from harness.plugins.scopes import ALL, hint_at, parse_scope
+from harness.runs.run import Run, opened
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison.conditions import Check, Condition
+    from harness.analysis.comparison.missing import Lack
+    from harness.analysis.comparison.statistics.significance import Interval
+    from harness.trace.shake import Shake
+
+_COLUMNS = ("metric", "scope", "resource", "unit", "better")
+
+
+class Comparison:
+    """Several runs of the same jobs side by side, whatever cluster, plugin or settings they had.
+
+    What comes from values of jobs is measured over the jobs that all runs have in common, and that none of
+    them refused at their arrival. Where the same jobs arrive at the same times, runs are measured over
+    windows that they share (`harness.analysis.metrics.shared_window`); else each is over its own.
+
+    Args:
+        runs: at least one.
+        baseline: name of the run that the others are compared with; the first by default.
+        chosen: how the baseline came to be the first; by default it is told from how the runs were given.
+        shake: which twins of the runs are compared in their place; none by default.
+        twins: these twins: for each run, in the order given.
+
+    Attributes:
+        runs: the baseline first.
+        names: what each run is called: its label; where that is not enough, its folder's name or path.
+        head: what they differ in.
+        pairs: the jobs that they have in common.
+        shares: over what each run is measured; nothing where twins are compared, of which those of one number
+            share windows.
+        window: what is added up over time is of it; None where arrivals differ, and each run has its own, or
+            twins are compared.
+        shake: which twins are compared; None where the runs themselves are.
+        twins: for each run its twins.
+
+    Raises:
+        RunError: the runs have too few jobs in common, or one is given twice; or there is no such baseline;
+            or twins are to be compared of runs that have not all the same jobs.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        *,
+        baseline: str | None = None,
+        chosen: str = "",
+        shake: Shake | None = None,
+        twins: Sequence[Sequence[Run]] = (),
+    ) -> None:
+        if not runs:
+            raise RunError("there is nothing to compare", hint="give at least one run folder")
+        names = names_of(runs, taken=_COLUMNS)
+        order = list(range(len(runs)))
+        if baseline is not None:
+            order.sort(key=lambda place: place != place_of(baseline, runs, names))
+        self.runs = [runs[place] for place in order]
+        self.names = [names[place] for place in order]
+        self.pairs = Pairs(self.runs)
+        self.head = Head(self.runs, self.names, chosen or chosen_by(runs, baseline))
+        self.shake, self.twins = shake, [twins[place] for place in order] if shake is not None else []
+        if shake is not None:
+            self.pairs.require_whole()
+        self.shares = shares_of(self.runs, self.pairs) if shake is None else []
+        shared = self.pairs.same_arrivals and shake is None
+        self.window = self.runs[0].window._replace(end=self.shares[0].integrals) if shared else None
+        self._figures: OneReplay | Shaken = (
+            OneReplay(self.runs, self.pairs, self.shares, hours=bool(self.differing_capacities))
+            if shake is None
+            else Shaken(self.runs, shake, self.twins, shared=self.pairs.same_arrivals)
+        )
+
+    @classmethod
+    def of(cls, runs: Sequence[Run | str | Path], *, baseline: str | None = None) -> Comparison:
+        """Compare runs or their folders; see `harness.compare`.
+
+        Raises:
+            RunError: they cannot be compared, or this is one run and no sequence of them.
+            OptionError: they are no runs.
+        """
+        return cls(opened(runs), baseline=baseline)
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.names)}>"
+
+    def __str__(self) -> str:
+        """The table of the headlines, as the command prints it."""
+        return self.table()
+
+    def over_own_window(self, place: int) -> dict[Key, float | None]:
+        """What a run has over its own window, of what is measured over another one here.
+
+        Where twins are compared these are means, as all values are.
+        """
+        if isinstance(self._figures, Shaken):
+            return self._figures.own(place)
+        if self.shares[place].is_own(self.runs[place]):
+            return {}
+        return {key: row.value for key, row in measurements_of(self.runs[place]).items()}
+
+    @property
+    def measured(self) -> Sequence[Mapping[Key, Measurement]]:
+        """All that was measured of each run."""
+        return self._figures.measured
+
+    @property
+    def shares_window(self) -> bool:
+        """Whether all runs are measured over the same time throughout, which is their own."""
+        return all(run.window == self.window for run in self.runs)
+
+    @cached_property
+    def fullest(self) -> str:
+        """The resource that the baseline uses most of; the first where no utilization is known."""
+        known = {
+            measured.resource: values[0]
+            for measured, values in self.select()
+            if measured.metric == "utilization.allocated" and values[0] is not None
+        }
+        return max(self.runs[0].resources, key=lambda resource: known.get(resource) or 0.0)
+
+    @cached_property
+    def differing_capacities(self) -> frozenset[str]:
+        """The resources of which the runs have different capacities, of those that jobs ask for."""
+        resources = {resource for run in self.runs for resource in run.resources}
+        return frozenset(each for each in resources if len({run.capacity.get(each) for run in self.runs}) > 1)
+
+    def select(
+        self, *metrics: str, scope: str | None = "all"
+    ) -> Iterator[tuple[Measurement, list[float | None]]]:
+        """What was measured, with its value in each run; see `to_polars` for the arguments and errors."""
+        keys: dict[Key, Measurement] = {}
+        for measured in self._figures.measured:
+            for key, row in measured.items():
+                keys.setdefault(key, row)
+        for key in _chosen(keys, metrics, scope):
+            yield keys[key], [each[key].value if key in each else None for each in self._figures.measured]
+
+    def at_least(self, measured: Measurement) -> list[bool | None]:
+        """For each run whether its value is the least that it can become; None where that is not known."""
+        key = key_of(measured)
+        return [each[key].at_least if key in each else None for each in self._figures.measured]
+
+    def lack(self, measured: Measurement, place: int) -> Lack:
+        """In how many replays of a run, which are the run itself or its twins, it has no value."""
+        return self._figures.lack(measured, place)
+
+    def without_run_times(self, measured: Measurement, place: int) -> str:
+        """Why a metric of a run says nothing, nor its difference from the baseline; "" where it does.
+
+        That is so of waits and losses where nobody knows how long some of the jobs run.
+        """
+        if not depends_on_run_times(measured.metric):
+            return ""
+        return self.runs[0].without_run_times or self.runs[place].without_run_times
+
+    def absent(self, *metrics: str, scope: str | None = "all") -> list[str]:
+        """Which of the metrics asked for have nothing in the scope, while others have: in sentences."""
+        if scope is None:
+            return []
+        keys = {(row.metric, row.scope) for measured in self._figures.measured for row in measured.values()}
+        wanted, said = parse_scope(scope), []
+        for pattern in metrics:
+            scopes = {of for name, of in keys if fnmatchcase(name, pattern)}
+            if scopes and not any(wanted.holds(of) for of in scopes):
+                kinds = sorted({of.partition("=")[0] for of in scopes})
+                said.append(f"{pattern}: not measured for scope {scope!r}, but for {', '.join(kinds)}")
+        return said
+
+    def rows(self, *metrics: str, scope: str | None = "all") -> list[Row]:
+        """What was measured, with what changed; see `to_polars` for the arguments and errors."""
+        return self.judge(self.select(*metrics, scope=scope))
+
+    def judge(self, found: Iterable[tuple[Measurement, list[float | None]]]) -> list[Row]:
+        """What `select` gave, with what changed."""
+        return [self._judged(measured, values) for measured, values in found]
+
+    def remarks(self, changes: Sequence[Change]) -> Iterator[str]:
+        """What must be known of changes: where intervals come from, and what is not judged."""
+        size = self._family.size
+        tests = f"corrected for {size:,} tests, Holm" if size > 1 else "one test"
+        yield from self._figures.remarks(changes, tests)
+
+    def changes(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
+        """One row a metric, scope, resource and run: the value, and how it differs from the baseline's.
+
+        Columns: `metric, scope, resource, unit, better, run, value, at_least` (whether that is the least
+        that it can become)`, baseline` (the value of the baseline)`, difference, relative, low, high` (the
+        ends of the 95 % interval)`, scale` (whether these are differences or factors)`, p, ground, verdict`:
+        see `Change`. The baseline is the first of the runs.
+        Arguments and errors as in `to_polars`.
+        """
+        rows = []
+        for row in self.rows(*metrics, scope=scope):
+            about = [getattr(row.measured, column) for column in _COLUMNS]
+            base = row.values[0]
+            least, *leasts = row.at_least
+            rows.append((*about, self.names[0], base, least, base, *[None] * 4, "", None, "", ""))
+            others = zip(self.names[1:], row.values[1:], leasts, row.changes, strict=True)
+            for name, value, least, change in others:
+                interval = change.interval
+                low, high = (interval.low, interval.high) if interval else (None, None)
+                how = (scale_of(change), change.p, str(change.ground), str(change.verdict))
+                of_change = (change.difference, change.relative, low, high, *how)
+                rows.append((*about, name, value, least, base, *of_change))
+        schema: dict[str, type[pl.DataType]] = dict.fromkeys((*_COLUMNS, "run"), pl.String)
+        figures = ("baseline", "difference", "relative", "low", "high")
+        schema |= {"value": pl.Float64, "at_least": pl.Boolean}
+        schema |= dict.fromkeys(figures, pl.Float64) | {"scale": pl.String, "p": pl.Float64}
+        schema |= dict.fromkeys(("ground", "verdict"), pl.String)
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def to_polars(self, *metrics: str, scope: str | None = "all") -> pl.DataFrame:
+        """One row a metric, scope and resource, one column a run.
+
+        Args:
+            metrics: names or patterns such as `wait.*`; all by default.
+            scope: `all`, a kind such as `queue` or `reason`, or one of a kind such as `queue=prod`: see
+                `harness.plugins.scopes`; None for every scope.
+
+        Raises:
+            OptionError: there is no such kind of scope.
+            RunError: a metric is in none of the runs, or in none of that scope; or a run is damaged.
+        """
+        rows = [
+            (row.metric, row.scope, row.resource, row.unit, row.better, *values)
+            for row, values in self.select(*metrics, scope=scope)
+        ]
+        schema = dict.fromkeys(_COLUMNS, pl.String) | dict.fromkeys(self.names, pl.Float64)
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def check(self, *conditions: str | Condition, values: bool = False) -> list[Check]:
+        """Ask conditions such as `wait.first_start.p95{queue=prod} > +5%` of every run but the baseline.
+
+        Args:
+            conditions: what must not hold.
+            values: whether point values are judged. By default a condition is held against the 95 % interval
+                over twins: it holds where the whole interval does, and is undecided where a part does.
+
+        Raises:
+            OptionError: a condition is not understood, or its bound does not fit the metric; or there are no
+                twins, and `values` is false.
+            RunError: nothing like that was measured, or a run has no value.
+        """
+        from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
+
+        parsed = [parse_condition(each) if isinstance(each, str) else each for each in conditions]
+        if parsed and self.shake is None and not values:
+            raise OptionError(
+                NEEDS_TWINS,
+                hint="harness.compare(runs, shake=5) makes twins; values=True judges point values",
+            )
+        return [check for condition in parsed for check in condition.checks(self, values=values)]
+
+    def difference(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's difference from the baseline, in the metric's unit; None without twins."""
+        return self._figures.difference(measured, place) if isinstance(self._figures, Shaken) else None
+
+    def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
+        """The interval of a run's change as a part of the baseline's value; None without twins."""
+        return self._figures.relative(measured, place) if isinstance(self._figures, Shaken) else None
+
+    def level(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's mean over its twins; None without twins."""
+        return self._figures.level(measured, place) if isinstance(self._figures, Shaken) else None
+
+    def table(
+        self, *metrics: str, scope: str | None = "all", width: int | None = None, brief: bool = False
+    ) -> str:
+        """The comparison for a terminal of so many columns, None for any number; the headlines by default.
+
+        A brief one has what is to be taken and the most important headlines only, as commands print it.
+        """
+        return text(self, metrics, scope, width, brief=brief)
+
+    def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:
+        """The same table for a pull request."""
+        return markdown(self, metrics, scope, brief=brief)
+
+    def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
+        """The comparison as plain values; a number that JSON does not have becomes null.
+
+        Args:
+            metrics: as in `to_polars`.
+            scope: as in `to_polars`.
+            changes: whether to say what changed; intervals for very many scopes take a while.
+        """
+        found = self.select(*metrics, scope=scope)
+        rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]
+        return {
+            "schema": "1",
+            "trace": self.runs[0].info["trace"],
+            "cluster": cluster_size(self.runs[0]),
+            "baseline": self.names[0],
+            "chosen": self.head.chosen,
+            "jobs": self.pairs.count,
+            "twins": None if self.shake is None else str(self.shake),
+            "tests": self._family.size if changes else None,
+            "runs": [
+                {
+                    "name": name,
+                    "label": run.label,
+                    "path": str(run.path),
+                    "stored": run.stored,
+                    "differences": [each.to_json() for each in found],
+                    "cluster": cluster_size(run),
+                    "jobs_left_out": jobs - self.pairs.count,
+                    "policy": run.info["policy"],
+                    "settings": run.info["settings"],
+                    "window": list(run.window),
+                    "outcome": run.info["outcome"],
+                    "unmeasured": run.unmeasured,
+                }
+                for name, run, found, jobs in zip(
+                    self.names, self.runs, self.head.distinctions, self.pairs.jobs, strict=True
+                )
+            ],
+            "common_window": None if self.window is None else list(self.window),
+            "absent": self.absent(*metrics, scope=scope),
+            "metrics": [
+                {
+                    **{column: getattr(row.measured, column) for column in _COLUMNS},
+                    "values": dict(zip(self.names, map(json_number, row.values), strict=True)),
+                    "at_least": dict(zip(self.names, row.at_least, strict=True)),
+                    "changes": dict(zip(self.names[1:], map(json_change, row.changes), strict=False)),
+                }
+                for row in rows
+            ],
+        }
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        return html(self)
+
+    def _judged(self, measured: Measurement, values: list[float | None]) -> Row:
+        base, *others = values
+        changes = []
+        for place, value in enumerate(others, start=1):
+            evidence = self._evidence(measured, place)
+            interval = evidence.interval
+            p = interval and self._family.corrected(key_of(measured), place, interval.p)
+            changes.append(change_of(base, value, measured.better, evidence, p))
+        return Row(measured, values, changes, self.at_least(measured))
+
+    def _evidence(self, measured: Measurement, place: int) -> Evidence:
+        key = (key_of(measured), place)
+        if key not in self._known:
+            unknown = self.without_run_times(measured, place)
+            found = Evidence(Ground.RUN_TIMES) if unknown else self._figures.evidence(measured, place)
+            self._known[key] = found
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[Key, int], Evidence]:
+        return {}
+
+    @cached_property
+    def _family(self) -> Family:
+        """The headline metrics of all runs that differ; what cannot be tested counts as a test in vain."""
+        same_as = equal_ones([self._figures.outcome(place) for place in range(len(self.runs))])
+        tests: dict[tuple[Key, int], float] = {}
+        for key, measured in self._figures.measured[0].items():
+            if measured.scope != ALL or measured.metric not in HEADLINES or measured.value is None:
+                continue
+            for place in range(1, len(self.runs)):
+                if same_as[place] == place and self._figures.testable(measured):
+                    interval = self._evidence(measured, place).interval
+                    tests[key, place] = 1.0 if interval is None else interval.p
+        return Family(tests, same_as)
+
+
+def _chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:
+    """The keys that some metrics and a scope stand for."""
+    for pattern in metrics:
+        if not any(fnmatchcase(name, pattern) for name, _, _ in keys):
+            hint = did_you_mean(pattern, {name for name, _, _ in keys})
+            raise RunError(f"no run has a metric {pattern!r}", hint=hint)
+    of_metrics = [
+        key for key in keys if not metrics or any(fnmatchcase(key[0], pattern) for pattern in metrics)
+    ]
+    if scope is None:
+        return of_metrics
+    wanted = parse_scope(scope)
+    chosen = [key for key in of_metrics if wanted.holds(key[1])]
+    if not chosen and (metrics or wanted.kind != ALL):
+        what = f" of {', '.join(metrics)}" if metrics else ""
+        hint = hint_at(wanted, {known for _, known, _ in of_metrics})
+        raise RunError(f"nothing{what} was measured for scope {scope!r}", hint=hint)
+    return chosen

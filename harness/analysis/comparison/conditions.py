@@ -1,0 +1,312 @@
+"""What a comparison must not say: conditions such as `wait.first_start.p95{queue=prod} > +5%`, for CI.
+
+Over twins a condition is held against the 95 % interval. It holds where the whole interval lies beyond the
+bound, and is undecided where the bound lies within the interval. Point values are judged only on request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import ge, gt, le, lt
+from sys import float_info
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.analysis.comparison.changes import PRACTICAL
+from harness.analysis.comparison.figures import PARTS, between, change_between, changed, name_of, shown
+from harness.base.errors import InputError, OptionError, RunError
+from harness.base.options import did_you_mean, nearest, there_is
+from harness.base.units import SECOND, parse_duration, plain_number
+from harness.plugins.scopes import ALL, KINDS
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison.changes import Row
+    from harness.analysis.comparison.comparison import Comparison
+    from harness.plugins.measurement import Measurement
+
+NEEDS_TWINS = "conditions need twins: one replay of each run does not tell a change from luck"
+"""Why conditions are refused without twins, unless point values are asked for."""
+
+_COMPARED: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
+_CONDITION = re.compile(
+    r"\s*(?P<metric>[^\s{}<>]+)\s*(?:\{(?P<where>[^{}]*)\})?\s*(?P<how>[<>]=?)\s*(?P<bound>\S+)\s*"
+)
+_ALLOWED = (
+    "write METRIC{SCOPE} > BOUND, with >, >=, < or <=: 'wait.first_start.p95{queue=prod} > +5%' or "
+    "'disruption.lost{resource=cpu} > 100'; a bound with a sign is a change against the baseline (+5%, -10%, "
+    "+10m, -3), one without is a value (4h, 100; of shares 80%)"
+)
+_RESOURCE = "resource"
+_KEYS = (*KINDS, _RESOURCE)
+_PER_CENT = re.compile(r"[0-9]+(?:\.[0-9]+)?%")
+_LEAST = float_info.min
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+class Check(NamedTuple):
+    """One condition and one value that it was asked of.
+
+    Attributes:
+        condition: as it was written.
+        measured: the metric, scope and resource; its value is the baseline's.
+        run: what the run is called.
+        value: of that run.
+        baseline: the baseline's value; None where the run is the only one.
+        holds: whether the condition holds, which it must not; None where its twins do not decide it.
+        text: what the value is, and how it came there, in a sentence.
+    """
+
+    condition: str
+    measured: Measurement
+    run: str
+    value: float
+    baseline: float | None
+    holds: bool | None
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "condition": self.condition,
+            **{name: getattr(self.measured, name) for name in ("metric", "scope", "resource", "unit")},
+            "run": self.run,
+            "value": self.value,
+            "baseline": self.baseline,
+            "holds": self.holds,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on metrics, as it was written.
+
+    Attributes:
+        text: all of it.
+        metric: a name or pattern.
+        scope: such as `all` or `queue=prod`.
+        resource: the resource that is meant; None for whichever there are.
+        how: `>`, `>=`, `<` or `<=`.
+        sign: 1 or -1 where a change is meant, 0 where the value itself is.
+        bound: what follows, without its sign.
+    """
+
+    text: str
+    metric: str
+    scope: str
+    resource: str | None
+    how: str
+    sign: int
+    bound: str
+
+    def checks(self, comparison: Comparison, *, values: bool) -> Iterator[Check]:
+        """Whether it holds, for each run but the baseline; of the baseline only if there is no other run.
+
+        Args:
+            comparison: the runs, over twins unless `values`.
+            values: whether point values are judged instead of intervals.
+
+        Raises:
+            RunError: nothing like that was measured, or a value is not there.
+            OptionError: the bound does not fit the metric's unit, or there is nothing to differ from.
+        """
+        alone = len(comparison.runs) == 1
+        if self.sign and alone:
+            raise OptionError(
+                f"condition {self.text!r}: there is no second run whose change it could be",
+                hint="give two runs, or a bound without a sign",
+            )
+        for row in self._rows(comparison):
+            for place in range(0 if alone else 1, len(comparison.runs)):
+                yield self._checked(comparison, row, place, values=values)
+
+    def _checked(self, comparison: Comparison, row: Row, place: int, *, values: bool) -> Check:
+        value, base = row.values[place], row.values[0]
+        if unknown := comparison.without_run_times(row.measured, place):
+            raise RunError(
+                f"condition {self.text!r} cannot be decided: {unknown}",
+                hint="harness replay --unfinished says how long they run, or leaves them out",
+            )
+        if value is None or (self.sign and base is None):
+            lacking = 0 if value is not None else place
+            what = f"{name_of(row.measured)} has no value in {comparison.names[lacking]}"
+            hint = "a metric whose denominator is 0 has none, nor what is not of the run's cluster or jobs"
+            raise RunError(f"condition {self.text!r} cannot be decided: {what}", hint=hint)
+        ends = None if values else self._ends(comparison, row, place)
+        return Check(
+            condition=self.text,
+            measured=row.measured,
+            run=comparison.names[place],
+            value=value,
+            baseline=base if place else None,
+            holds=self._holds(row, place) if ends is None else self._beyond(row, ends),
+            text=self._said(comparison, row, place, ends),
+        )
+
+    def _rows(self, comparison: Comparison) -> list[Row]:
+        """What the condition is about."""
+        try:
+            rows = comparison.rows(self.metric, scope=self.scope)
+        except RunError as error:
+            raise RunError(f"condition {self.text!r}: {error.message}", hint=error.hint) from error
+        found = [row for row in rows if self.resource in (None, row.measured.resource)]
+        if not found:
+            known = {row.measured.resource for row in rows if row.measured.resource}
+            hint = did_you_mean(self.resource or "", known) if known else f"{self.metric} has no resource"
+            raise RunError(
+                f"condition {self.text!r}: {self.metric} was not measured for resource {self.resource!r}",
+                hint=hint,
+            )
+        return found
+
+    def _holds(self, row: Row, place: int) -> bool:
+        value, base, limit = row.values[place], row.values[0], self._limit(row.measured.unit)
+        assert value is not None
+        if not self.sign:
+            return _COMPARED[self.how](value, limit)
+        assert base is not None
+        change = row.changes[place - 1]
+        difference, relative = change.difference, change.relative
+        if difference is None:  # one of them is no finite number
+            difference = value - base
+            relative = difference / abs(base) if base else None
+        if self.bound.endswith("%"):
+            difference = relative if relative is not None else difference and difference * float("inf")
+        return _COMPARED[self.how](difference, self.sign * limit)
+
+    def _beyond(self, row: Row, ends: tuple[float, float]) -> bool | None:
+        """Whether all of an interval meets the condition, or none of it; None where a part does."""
+        limit = self._limit(row.measured.unit)
+        met = {_COMPARED[self.how](end, self.sign * limit if self.sign else limit) for end in ends}
+        return met.pop() if len(met) == 1 else None
+
+    def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
+        """The ends of the interval that the bound is held against.
+
+        That of the mean for a bound without a sign, else of the change: as a part of the baseline's value
+        for a bound in per cent, else in the metric's unit.
+        """
+        measured = row.measured
+        if self.sign and self.bound.endswith("%"):
+            ends = comparison.relative(measured, place)
+        else:
+            found = (comparison.difference if self.sign else comparison.level)(measured, place)
+            ends = None if found is None else (found.low, found.high)
+        if ends is None:
+            raise RunError(
+                f"condition {self.text!r} cannot be decided: fewer than two twins have {name_of(measured)}",
+                hint="--shake 5 makes five twins; --fail-on-values judges point values",
+            )
+        return ends
+
+    def excess(self, unit: str, value: float, base: float) -> float:
+        """How far a value is beyond where it holds, in the unit of the metric; at most 0 where it does.
+
+        Args:
+            unit: the metric's.
+            value: what is asked about.
+            base: the value that a bound with a sign is a change against.
+
+        Raises:
+            OptionError: the bound does not fit the metric's unit.
+        """
+        limit = self._limit(unit)
+        if self.sign:
+            part = abs(base) if self.bound.endswith("%") else 1.0
+            limit = base + self.sign * limit * part
+        beyond = value - limit if self.how.startswith("<") else limit - value
+        return beyond if beyond or self.how.endswith("=") else _LEAST  # the bound itself is not allowed
+
+    def _said(self, comparison: Comparison, row: Row, place: int, ends: tuple[float, float] | None) -> str:
+        """What a run's value is, and how it came there; `ends` are those of the interval that was judged."""
+        unit = row.measured.unit
+
+        def value_in(at: int) -> str:
+            told, partly = (
+                shown(row.values[at], unit, at_least=row.is_least(at)),
+                comparison.lack(row.measured, at).partly,
+            )
+            return f"{told} in {comparison.names[at]}{partly and f' ({partly})'}"
+
+        sentence = f"{name_of(row.measured)} is {value_in(place)}"
+        if ends is not None and not self.sign and ends[0] < ends[1]:
+            sentence += f" {between(*ends, unit)}"
+        if not place:
+            return sentence
+        change = row.changes[place - 1]
+        was = value_in(0)
+        if ends is not None:
+            relative = self.bound.endswith("%")
+            how = change_between(*ends, unit, relative=relative) if self.sign else ""
+            return f"{sentence}, {was}{f' (change {how})' if how else ''}"
+        how = changed(change, unit)
+        if self.bound.endswith("%") and change.relative and abs(change.relative) < PRACTICAL:
+            sign = "+" if change.relative > 0 else ""  # no table shows it, but the condition may be about it
+            how = f"{sign}{plain_number(100 * change.relative, 3)} %{' relative' if unit in PARTS else ''}"
+        return f"{sentence}, {was}{f' ({how})' if how else ''}"
+
+    def _limit(self, unit: str) -> float:
+        """The bound as a number: a part for per cents, seconds for durations."""
+        if _PER_CENT.fullmatch(self.bound) and (self.sign or unit in PARTS):
+            return float(self.bound[:-1]) / 100
+        if _NUMBER.fullmatch(self.bound):
+            return float(self.bound)
+        if unit == "s":
+            try:
+                return parse_duration(self.bound) / SECOND
+            except InputError:
+                pass
+        what = "a duration such as 10m or a number of seconds" if unit == "s" else "a number"
+        if unit in PARTS:
+            what += " or per cents such as 80%"
+        raise OptionError(
+            f"condition {self.text!r}: {self.bound!r} is not {what}, as {self.metric} has it", hint=_ALLOWED
+        )
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition as a user writes it.
+
+    Raises:
+        OptionError: the text is none; says what is allowed.
+    """
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise OptionError(f"condition {text!r} is not understood", hint=_ALLOWED)
+    scope, resource = _where(text, match["where"] or "")
+    bound = match["bound"]
+    sign = {"+": 1, "-": -1}.get(bound[0], 0)
+    bare = bound[1:] if sign else bound
+    if not (_PER_CENT.fullmatch(bare) or _NUMBER.fullmatch(bare)):
+        try:
+            parse_duration(bare)
+        except InputError as error:
+            raise OptionError(f"condition {text!r}: {bound!r} is no bound", hint=_ALLOWED) from error
+    return Condition(text.strip(), match["metric"], scope, resource, match["how"], sign, bare)
+
+
+def _where(text: str, where: str) -> tuple[str, str | None]:
+    """The scope and the resource that stand in the braces of a condition."""
+    found: dict[str, str] = {}
+    for part in where.split(","):
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if not part.strip():
+            continue
+        if key not in _KEYS:
+            close = nearest(key, _KEYS)
+            meant = f"did you mean '{close}={value}'? " if close is not None else ""
+            raise OptionError(f"condition {text!r}: there is no scope {key!r}", hint=meant + there_is(_KEYS))
+        if (key == ALL and equals) or (key != ALL and not value):
+            raise OptionError(f"condition {text!r}: {part.strip()!r} is not KEY=VALUE", hint=_ALLOWED)
+        if key in found:
+            raise OptionError(f"condition {text!r} names {key!r} twice", hint="write one condition for each")
+        found[key] = value
+    resource = found.pop(_RESOURCE, None)
+    if len(found) > 1:
+        raise OptionError(
+            f"condition {text!r} names two scopes, {' and '.join(found)}",
+            hint="metrics have one scope, such as {queue=prod} or {queue=prod,resource=cpu}",
+        )
+    scope = next((f"{key}={value}" if value else key for key, value in found.items()), ALL)
+    return scope, resource

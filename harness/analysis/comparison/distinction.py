@@ -1,0 +1,77 @@
+"""One thing that differs between the worlds of two runs, and how several of them are told in few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from harness.base.text import shortened, told_apart
+
+PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
+"""Kinds beside those of Kubernetes' objects."""
+
+_NAMED = 3  # of the objects that changed alike
+_WIDEST = 63 + 1 + 253
+"""Characters of a name or a value: the longest that a namespace and a name of Kubernetes can be."""
+
+
+class Distinction(NamedTuple):
+    """One thing that differs.
+
+    Attributes:
+        kind: the kind of an object (`ClusterQueue`), or what else it is about: `plugin`, `option`, `setting`,
+            `trace`, `nodes`, `cluster`.
+        name: of the object, option or setting; "" where there is one of its kind.
+        field: such as `nominalQuota nvidia.com/gpu`; "" for the whole.
+        before: what it is in the baseline; None where it is not there. Of nodes as such, how many.
+        after: what it is in the other run; None where it is not there.
+    """
+
+    kind: str
+    name: str
+    field: str
+    before: str | None
+    after: str | None
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return _told([self])
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**self._asdict(), "text": self.text}
+
+
+def summarized(distinctions: Iterable[Distinction]) -> list[str]:
+    """Sentences for people: what changed alike is told as one, in the order of the first of them."""
+    alike: dict[tuple[object, ...], list[Distinction]] = {}
+    for each in distinctions:
+        counts = each.kind == NODES and not each.field  # nodes that came or went, however many of each kind
+        values = (each.before is None, each.after is None) if counts else (each.before, each.after)
+        alike.setdefault((each.kind, each.field, *values), []).append(each)
+    return [_told(group) for group in alike.values()]
+
+
+def _told(alike: Sequence[Distinction]) -> str:
+    """A change of one object, or of several that changed alike."""
+    kind, _, field, before, after = alike[0]
+    names = told_apart((each.name for each in alike), _WIDEST)
+    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if names[_NAMED:] else "")
+    about = f"{'' if kind == SETTING else kind} {listed}".strip()
+    if before is not None and after is not None:
+        change = " -> ".join(told_apart((before, after), _WIDEST))
+        return f"{about}: {field} {change}" if field else f"{about} {change}"
+    value, how = (after, "added") if before is None else (before, "removed")
+    if value is None:
+        return f"{about}: {field}"  # a remark
+    if kind == OPTION:
+        return f"{about} {shortened(value, _WIDEST)}"  # which the baseline's plugin does not have
+    if kind == NODES:
+        count = _nodes(alike)
+        return f"{count:,} node{'' if count == 1 else 's'} {how}: {listed}"
+    return f"{about} {how}" + (f": {value}" if value else "")
+
+
+def _nodes(several: Iterable[Distinction]) -> int:
+    return sum(int(each.before or each.after or 0) for each in several)

@@ -1,0 +1,41 @@
+"""The family of tests that are corrected together: declared once, whatever a table shows.
+
+It is the headline metrics of all jobs, of every run that is compared. Runs with equal figures count once, and
+one that equals the baseline has nothing to test. Of k tests a p in the family becomes Holm's; one of any
+other metric or scope, which is looked at beside the family, k times as large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.analysis.comparison.figures import Key
+from harness.analysis.comparison.statistics.significance import holm
+
+
+class Family:
+    """Tests by what they are of and by run, with their corrected p.
+
+    Args:
+        tests: (metric with its scope and resource, run) -> p; 1 for what belongs to the family and could not
+            be tested.
+        same_as: for each run the first one that has equal figures.
+
+    Attributes:
+        size: how many tests there are.
+    """
+
+    def __init__(self, tests: Mapping[tuple[Key, int], float], same_as: Sequence[int]) -> None:
+        self._same_as = same_as
+        self.size = len(tests)
+        self._corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
+
+    def corrected(self, key: Key, run: int, p: float) -> float:
+        """The p of a test of a metric and run, in the family or beside it."""
+        known = self._corrected.get((key, self._same_as[run]))
+        return min(1.0, max(1, self.size) * p) if known is None else known
+
+
+def equal_ones(figures: Sequence[Mapping[Key, object]]) -> list[int]:
+    """For each of several runs the first one whose figures are equal."""
+    return [next(at for at, other in enumerate(figures) if other == own) for own in figures]

@@ -1,0 +1,174 @@
+"""How single figures are written: a metric's name, its value, and how it changed."""
+
+from __future__ import annotations
+
+from math import floor, isfinite, log10
+from typing import TypeAlias
+
+from harness.analysis.comparison.changes import PRACTICAL, Change, Ground, Verdict
+from harness.base.units import HOURS_OF_RESOURCES, SECOND, format_duration
+from harness.plugins.measurement import SHARE, Measurement
+
+Key: TypeAlias = tuple[str, str, str]
+"""Metric, scope and resource."""
+
+_SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdict.SAME: "="}
+_EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
+"""What is said of a change that is the same in every twin -> its sign: there is no chance in it."""
+
+_REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
+
+_RUN_TIMES = "run times unknown"
+"""Stands where a verdict would, if nobody knows how long some jobs run."""
+PARTS = (SHARE, "ratio")
+"""The units of what is told in per cent."""
+
+_NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
+"""The units that stand beside a number; what others count is in the metric's name."""
+
+_MOST_DIGITS = 6
+
+
+def key_of(row: Measurement) -> Key:
+    """What tells a measured value from all others of a run."""
+    return row.metric, row.scope, row.resource
+
+
+def name_of(row: Measurement) -> str:
+    """What a line is called: the metric, its resource, and its scope unless that is everything."""
+    name = f"{row.metric} {row.resource}".rstrip()
+    return name if row.scope == "all" else f"{name} {{{row.scope}}}"
+
+
+def digits_of(*values: float | None) -> int:
+    """How many digits numbers that stand side by side have after the point, which is one for all of them.
+
+    None where all are whole, or the largest is of five digits; two, or as many as show three of the largest.
+    """
+    known = [abs(value) for value in values if value is not None and isfinite(value)]
+    top = max(known, default=0.0)
+    if top >= 10_000 or all(value == int(value) for value in known):
+        return 0
+    return 2 if top >= 1 else min(_MOST_DIGITS, 2 - floor(log10(top)))
+
+
+def shown(value: float | None, unit: str, digits: int | None = None, *, at_least: bool = False) -> str:
+    """A value at a glance.
+
+    Args:
+        value: the value.
+        unit: of the metric.
+        digits: of a number that stands beside others, how many it has after the point.
+        at_least: whether it is the least that it can become.
+    """
+    if value is None or not isfinite(value):
+        return "-"
+    text = _shown(value, unit, digits)
+    return f"≥ {text}" if at_least else text
+
+
+def _shown(value: float, unit: str, digits: int | None) -> str:
+    if unit in PARTS:
+        return f"{100 * value:.1f} %"
+    if unit == "s":
+        return format_duration(value * SECOND)
+    number = f"{value:,.{digits_of(value) if digits is None else digits}f}"
+    return f"{number} {unit}" if unit in _NAMED else number
+
+
+def changed(change: Change, unit: str, digits: int | None = None) -> str:
+    """How a value differs from the baseline's, its interval, and what is said of it."""
+    return " ".join(filter(None, told(change, unit, digits)))
+
+
+def between(low: float, high: float, unit: str) -> str:
+    """An interval of values."""
+    digits = digits_of(low, high)
+    return f"[{shown(low, unit, digits)}, {shown(high, unit, digits)}]"
+
+
+def change_between(low: float, high: float, unit: str, *, relative: bool) -> str:
+    """A change whose interval is this: in per cent of the baseline, or in the metric's unit."""
+    values = (low + high) / 2, low, high
+    digits = digits_of(*values)
+    middle, *ends = (_of_baseline(each, unit) if relative else _signed(each, unit, digits) for each in values)
+    return middle if low == high else f"[{ends[0]}, {ends[1]}]"
+
+
+def _of_baseline(part: float, unit: str) -> str:
+    """A change as a part of the baseline's value; where that is in per cent it says that it is one."""
+    return f"{100 * part:+,.1f} %{' relative' if unit in PARTS else ''}"
+
+
+def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str]:
+    """How a value differs from the baseline's, with its interval; and the sign for what is said of it.
+
+    In per cent of the baseline, called relative where the value itself is in per cent; where the baseline's
+    value is 0, or the values are of both signs, in the metric's unit, which then is points.
+    """
+    if change.ground is Ground.RUN_TIMES:
+        return "", _RUN_TIMES
+    if change.difference is None:
+        return "", ""
+    sign = _sign(change)
+    tested = change.interval is not None
+    if not change.difference or (tested and change.relative is not None and abs(change.relative) < PRACTICAL):
+        return "", sign
+    parts = [_difference(change, unit, digits)]
+    if tested and not change.exact:
+        low, high = _ends(change, unit, digits)
+        parts.append(f"[{low}, {high}]")
+    if change.misses:
+        parts.append(f"p={change.p:.2g}")
+    return " ".join(parts), sign
+
+
+def within(change: Change, unit: str) -> str:
+    """From where to where a change may be, by its interval; its size where there is no chance in it."""
+    if change.interval is None or change.exact:
+        return "" if change.difference is None else _difference(change, unit, None)
+    low, high = _ends(change, unit, None)
+    whole = _difference(change, unit, None)
+    return f"{low} to {high} {whole.partition(' ')[2]}".rstrip()
+
+
+def _sign(change: Change) -> str:
+    if change.verdict is Verdict.OPEN:
+        return "?" if change.ground in _REFUSED else ""
+    return (_EXACT if change.exact else _SIGNS).get(change.verdict, _SIGNS.get(change.verdict, ""))
+
+
+def _in_units(change: Change) -> bool:
+    """Whether a difference is told in the metric's unit: per cents are of what can only be above 0."""
+    return change.relative is None or (change.interval is not None and not change.interval.ratio)
+
+
+def _difference(change: Change, unit: str, digits: int | None) -> str:
+    if _in_units(change):
+        assert change.difference is not None
+        return _signed(change.difference, unit, digits)
+    assert change.relative is not None
+    return _of_baseline(change.relative, unit)
+
+
+def _ends(change: Change, unit: str, digits: int | None) -> tuple[str, str]:
+    assert change.interval is not None
+    ends = change.interval.low, change.interval.high
+    if _in_units(change):
+        low, high = (_signed(end, unit, digits).removesuffix(_suffix(unit)) for end in ends)
+    else:
+        low, high = (f"{100 * (end - 1):+,.1f}" for end in ends)
+    return low, high
+
+
+def _suffix(unit: str) -> str:
+    """What stands behind a number of a unit, and need not be said three times."""
+    return "" if unit == "s" else f" {_signed(1, unit, 0).partition(' ')[2]}"
+
+
+def _signed(value: float, unit: str, digits: int | None) -> str:
+    """A difference in the metric's unit; of what is told in per cent in points of it."""
+    sign = "-" if value < 0 else "+"
+    if unit in PARTS:
+        return f"{sign}{100 * abs(value):.1f} points"
+    return f"{sign}{shown(abs(value), unit, digits)}"

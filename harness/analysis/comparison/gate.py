@@ -1,0 +1,41 @@
+"""How it is told which conditions were asked of which runs, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from harness.base.markdown import plain
+from harness.base.text import aligned, printable
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison.comparison import Comparison
+    from harness.analysis.comparison.conditions import Check
+
+_WORDS = {True: "fails", False: "passes", None: "undecided"}
+"""Whether a condition holds, which it must not -> the word for it."""
+
+
+def checks_text(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
+    """For a terminal: every check, also those that pass; `values` says whether point values were judged."""
+    rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
+    table = aligned([["check", "result", "found"], *rows], left=(0, 1, 2))
+    return f"{printable(_summary(comparison, checks, values=values))}\n{table}"
+
+
+def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
+    """For a pull request."""
+    lines = [f"- {_WORDS[check.holds]}: {plain(f'{check.condition}: {check.text}')}" for check in checks]
+    return "\n".join([plain(_summary(comparison, checks, values=values)), "", *lines])
+
+
+def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
+    """How many checks fail, which runs they are of, and what was judged."""
+    failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
+    runs = len(comparison.runs) - 1
+    of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]
+    several = "s" if len(checks) > 1 else ""
+    left = f", {undecided:,} undecided" if undecided else ""
+    how = "point values" if values else "95 % intervals over twins"
+    fails = f"{failed or 'none'} fail{'s' if failed <= 1 else ''}"
+    return f"{len(checks):,} check{several} of {of}, by {how}: {fails}{left}"

@@ -1,0 +1,89 @@
+"""The head of a comparison: which run is the baseline and why, and what the other runs have otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.analysis.comparison.distinction import PLUGIN, Distinction, summarized
+from harness.analysis.comparison.worlds import distinctions
+from harness.runs.run import Run
+
+_MOST = 12
+"""Lines about one group of runs; JSON has them all."""
+
+_SAME = "the same plugin, options, settings, trace and cluster"
+"""Of a patch that sets what is so already, or a run under another name."""
+
+
+class Group(NamedTuple):
+    """What some runs have otherwise than the baseline, all of them alike."""
+
+    names: Sequence[str]
+    sentences: Sequence[str]
+
+
+class Head:
+    """What is to be known of runs before their figures are read.
+
+    Args:
+        runs: the baseline first.
+        names: what each is called.
+        chosen: how the baseline came to be the one.
+
+    Attributes:
+        chosen: as given.
+        distinctions: for each run what it has otherwise than the baseline; nothing for the baseline itself.
+    """
+
+    def __init__(self, runs: Sequence[Run], names: Sequence[str], chosen: str) -> None:
+        self._plugins = [str(run.info["policy"]["name"]) for run in runs]
+        self._names = names
+        self.chosen = chosen
+        self.distinctions = [[], *(distinctions(runs[0], run, runs) for run in runs[1:])]
+
+    @property
+    def title(self) -> str:
+        """Which run is the baseline, and why; nothing where there is a single run."""
+        name, plugin = self._names[0], self._plugins[0]
+        of_plugin = "" if name.startswith(plugin) else f" (plugin {plugin})"
+        return f"baseline {name}{of_plugin}: {self.chosen}" if len(self._names) > 1 else ""
+
+    @property
+    def groups(self) -> list[Group]:
+        """What differs, or that nothing does, with the runs of which it is so; no plugin that names say."""
+        of_runs: dict[Distinction, list[str]] = {}
+        for name, plugin, found in zip(self._names, self._plugins, self.distinctions, strict=True):
+            for each in found:
+                if each.kind != PLUGIN or each.field or not self._tells(name, plugin):
+                    of_runs.setdefault(each, []).append(name)
+        together: dict[tuple[str, ...], list[Distinction]] = {}
+        for each, names in of_runs.items():
+            together.setdefault(tuple(names), []).append(each)
+        groups = [Group(names, list(_first(summarized(found)))) for names, found in together.items()]
+        same = [name for name, found in zip(self._names[1:], self.distinctions[1:], strict=True) if not found]
+        return groups + ([Group(same, [_SAME])] if same else [])
+
+    def _tells(self, name: str, plugin: str) -> bool:
+        """Whether names say which plugins a run and the baseline are of."""
+        return name.startswith(plugin) and self._names[0].startswith(self._plugins[0])
+
+
+def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
+    """How the baseline came to be the one: a shell gives what a pattern stands for in order of names."""
+    if baseline is not None or len(runs) < 2:
+        return "as asked for"
+    paths = [run.path.absolute() for run in runs]
+    names = [path.name.casefold() for path in paths]
+    if len({path.parent for path in paths}) == 1 and names == sorted(names):
+        return (
+            f"the first of {len(runs)} runs, by name (as {runs[0].path.parent / '*'} gives them); "
+            "--baseline chooses another"
+        )
+    return f"the first of {len(runs)} runs, as given"
+
+
+def _first(sentences: Sequence[str]) -> Iterator[str]:
+    yield from sentences[:_MOST]
+    if len(sentences) > _MOST:
+        yield f"and {len(sentences) - _MOST:,} more differences; --json has all"

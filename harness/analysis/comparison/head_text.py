@@ -1,0 +1,45 @@
+"""What stands above a comparison's table: what is compared, and what the runs differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING
+
+from harness.base.markdown import plain
+from harness.base.text import printable
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison.head import Head
+
+
+def head_lines(head: Head, title: str = "") -> Iterator[str]:
+    """The head for a terminal, with a blank line below it; nothing where there is nothing to say."""
+    if title:
+        yield printable(title)
+    for group in head.groups:
+        yield printable(", ".join(group.names))
+        yield from (f"  {printable(sentence)}" for sentence in group.sentences)
+    if title or head.groups:
+        yield ""
+
+
+def head_markdown(head: Head, title: str = "") -> Iterator[str]:
+    """The same for a pull request."""
+    if title:
+        yield plain(title)
+        yield ""
+    for group in head.groups:
+        yield f"- {plain(', '.join(group.names))}"
+        yield from (f"  - {plain(sentence)}" for sentence in group.sentences)
+    if head.groups:
+        yield ""
+
+
+def head_html(head: Head) -> str:
+    """The same for a notebook."""
+    parts = [f"<p>{escape(head.title)}</p>"] if head.title else []
+    for group in head.groups:
+        points = "".join(f"<li>{escape(sentence)}</li>" for sentence in group.sentences)
+        parts.append(f"<p>{escape(', '.join(group.names))}</p><ul>{points}</ul>")
+    return "".join(parts)

@@ -1,0 +1,156 @@
+"""Why `-` stands in a table where others have a value, and of which replays a mean is.
+
+A metric has no value where there was no such job or event, or where it was not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from math import isfinite
+from typing import NamedTuple, TypeAlias
+
+import polars as pl
+
+from harness.analysis.comparison.changes import Row
+from harness.analysis.comparison.figures import Key, shown
+from harness.plugins.measurement import Measurement
+from harness.runs.run import Run
+
+TWINS, SEEDS = "twins", "seeds"
+"""What several replays of one thing are called."""
+
+_OF_RUN_TIMES = (
+    *("wait.", "delay.", "jct.", "slowdown.", "starvation", "reclaim_latency", "fairness.finish_time"),
+    *("disruption.lost", "disruption.time_to_restart", "utilization.lost"),
+)
+
+_NAMED = 6
+
+_OfRuns: TypeAlias = dict[int, list["Lack"]]
+"""By run what it lacks, once for each line."""
+
+
+class Lack(NamedTuple):
+    """In how many replays of one thing a metric has no value.
+
+    Attributes:
+        absent: how many.
+        replays: how many there are: the run itself, its twins, or the seeds of an experiment's setting.
+        called: what several of them are called.
+    """
+
+    absent: int
+    replays: int
+    called: str = TWINS
+
+    @property
+    def partly(self) -> str:
+        """Of which twins a mean is; "" where it is of all."""
+        if not self.absent or self.absent == self.replays:
+            return ""
+        return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
+
+
+def depends_on_run_times(metric: str) -> bool:
+    """Whether a metric is of waits or of losses, which say nothing where run times are not known.
+
+    Jobs that hold what they have for a whole replay keep others waiting for as long as the trace lasts, and
+    lose as much as they have run by then.
+    """
+    return metric.startswith(_OF_RUN_TIMES)
+
+
+def lack_of(key: Key, replays: Sequence[Mapping[Key, Measurement]], called: str = TWINS) -> Lack:
+    """In how many replays a metric has no value.
+
+    Args:
+        key: the metric, its scope and resource.
+        replays: what was measured of each.
+        called: what several of them are called.
+    """
+    return Lack(sum(number(of_replay, key) is None for of_replay in replays), len(replays), called)
+
+
+def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
+    """A value; None where it is not there, or is no number that could be averaged."""
+    value = of_replay[key].value if key in of_replay else None
+    return value if value is not None and isfinite(value) else None
+
+
+def about_missing(
+    rows: Sequence[Row],
+    lack: Callable[[Measurement, int], Lack],
+    names: Sequence[str],
+    *,
+    or_else: str = "",
+) -> Iterator[str]:
+    """What `-` means in these lines, and which values are of some twins only, in sentences.
+
+    Args:
+        rows: the lines.
+        lack: in how many replays of a run, or of a setting, by its place, something measured has no value.
+        names: what the runs, or settings, are called.
+        or_else: why replays may lack a value beside that there was no such job or event.
+    """
+    absent: list[str] = []
+    partly: list[str] = []
+    over: _OfRuns = {}
+    for row in rows:
+        about = row.measured
+        for place, value in enumerate(row.values):
+            found = lack(about, place)
+            if shown(value, about.unit) == "-":
+                absent.append(about.metric)
+            elif found.partly:
+                partly.append(about.metric)
+                over.setdefault(place, []).append(found)
+    if absent:
+        yield f"- of {named(absent)}: there was no such job or event, or it was not measured"
+    if partly:
+        of_runs = _of_replays(over, names)
+        called = next(iter(over.values()))[0].called
+        yield (
+            f"{named(partly)}: over {of_runs}, as in the others there was no such job or event{or_else}; "
+            f"changes are over the {called} in which both have a value"
+        )
+
+
+def about_unshaken(
+    runs: Sequence[Run],
+    measured: Sequence[Mapping[Key, Measurement]],
+    on_request: Mapping[str, Sequence[str]],
+) -> Iterator[str]:
+    """Which metrics runs have and their twins have not, in a sentence; nothing where there are none.
+
+    Args:
+        runs: the runs themselves.
+        measured: what was measured of the twins of each.
+        on_request: options -> the metrics that are measured where they are given only.
+    """
+    has = (run.metrics.filter(pl.col("value").is_not_null())["metric"].to_list() for run in runs)
+    known = {row.metric for of_run in measured for row in of_run.values()}
+    lacking = [name for name in dict.fromkeys(chain.from_iterable(has)) if name not in known]
+    if lacking:
+        options = [option for option, names in on_request.items() if set(lacking) & set(names)]
+        known = {name for option in options for name in on_request[option]}
+        does = f"{named(options)} beside --shake {'do' if len(options) > 1 else 'does'} that"
+        how = f"; {does}" if set(lacking) <= known else ""
+        yield f"measured of runs, but of none of their twins: {named(lacking)}{how}"
+
+
+def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
+    """How many twins of which runs have a value: the least and the most of several lines."""
+    told = []
+    for place, lacks in sorted(found.items()):
+        there = [each.replays - each.absent for each in lacks]
+        counted = f"{min(there):,}" if min(there) == max(there) else f"{min(there):,} to {max(there):,}"
+        told.append(f"{counted} of {lacks[0].replays:,} {lacks[0].called} of {names[place]}")
+    return named(told)
+
+
+def named(names: Iterable[str]) -> str:
+    """Some things by name, each once, and how many more there are."""
+    found = list(dict.fromkeys(names))
+    more = f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more

@@ -1,0 +1,41 @@
+"""What runs are called that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+
+from harness.base.errors import RunError
+from harness.base.options import did_you_mean
+from harness.runs.run import Run
+
+
+def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
+    """A name for each run, all different: its label, else its folder's name, else its path.
+
+    Args:
+        runs: the runs.
+        taken: what no run may be called.
+
+    Raises:
+        RunError: one is given twice.
+    """
+    places = [run.path.resolve() for run in runs]
+    for place, run in zip(places, runs, strict=True):
+        if places.count(place) > 1:
+            raise RunError(f"{run.path} is given twice")
+    names = [run.label for run in runs]
+    for other in (lambda run: run.info["run"], lambda run: str(run.path)):
+        names = [
+            other(run) if names.count(name) > 1 or name in taken else name
+            for name, run in zip(names, runs, strict=True)
+        ]
+    return names
+
+
+def place_of(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
+    """Which run a baseline is, by its name, its label, its folder's name or the folder."""
+    folders = [str(run.path) for run in runs]
+    for known in (names, [run.label for run in runs], [run.info["run"] for run in runs], folders):
+        if baseline in known:
+            return known.index(baseline)
+    raise RunError(f"no run is called {baseline!r}", hint=did_you_mean(baseline, names))

@@ -1,0 +1,245 @@
+"""Which jobs several runs have in common: those of one id, number of pods, demand and duration.
+
+Arrivals may be scaled, and samples or windows of one trace overlap; the other jobs of each run are left out
+of what is compared job by job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, reduce
+from operator import or_
+
+import polars as pl
+
+from harness.analysis.metrics.arrivals import rejected_at_arrival
+from harness.base.errors import RunError
+from harness.runs.folder import reading
+from harness.runs.run import Run
+
+_REQUEST = "request."
+_SAME = ("pods", "duration")
+
+
+class Pairs:
+    """The jobs that several runs have in common.
+
+    Args:
+        runs: the baseline first.
+
+    Attributes:
+        count: how many jobs are in all runs.
+        jobs: for each run how many it has.
+        rows: for each run the rows of the common jobs in `jobs.parquet`, in order of arrival in the baseline.
+        same_arrivals: whether the common jobs arrive at the same times in all runs, and others only after the
+            end of runs that were stopped: up to there all runs see the same.
+        shifts: for each run what makes a time since its origin one since the baseline's. Times are compared
+            as runs write them: a window moves the origin, and its jobs still arrive when they do in the
+            whole trace. Where all common jobs arrive alike since the origins, that is what counts.
+        know_requests: whether all runs say what their jobs ask for, so that it could be compared.
+
+    Raises:
+        RunError: fewer than half of the jobs of the smaller run are in the other one too; says what differs.
+    """
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        if len(runs) == 1:
+            self._alone(runs[0])
+            return
+        tables = [_jobs(run) for run in runs]
+        base = tables[0]
+        self.jobs = [table.height for table in tables]
+        self.know_requests = all(any(name.startswith(_REQUEST) for name in each.columns) for each in tables)
+        found = [_Pair(base, table, requests=self.know_requests) for table in tables[1:]]
+        _check(runs, self.jobs, found)
+        self.rows = _common(base.height, found)
+        self.count = len(self.rows[0])
+        if 2 * self.count < min(self.jobs):
+            raise RunError(
+                f"these {len(runs)} runs have only {self.count:,} jobs in common, "
+                f"of {min(self.jobs):,} in the smallest",
+                hint=f"compare each of them with {runs[0].path} alone",
+            )
+        times = [table["submit_time"].gather(rows) for table, rows in zip(tables, self.rows, strict=True)]
+        first = pl.int_range(self.count, dtype=pl.UInt32, eager=True)
+        self.shifts = [_shift(runs[0], run, times[0], time) for run, time in zip(runs, times, strict=True)]
+        stopped = [run.cut_at is not None for run in runs]
+        self.same_arrivals = all(
+            (rows == first).all() and (time == times[0]).all() and (jobs == max(self.jobs) or early)
+            for rows, time, jobs, early in zip(self.rows, times, self.jobs, stopped, strict=True)
+        )
+
+    def _alone(self, run: Run) -> None:
+        """A single run has all of its jobs in common with itself, and nothing needs to be read."""
+        self.count = int(run.info["outcome"]["jobs"])
+        self.jobs = [self.count]
+        self.rows = [pl.int_range(self.count, dtype=pl.UInt32, eager=True)]
+        self.shifts = [0]
+        self.same_arrivals = self.know_requests = True
+
+    @cached_property
+    def refused(self) -> list[list[int]]:
+        """For each run the rows of jobs that any of the runs refused at their arrival."""
+        of_runs = [rejected_at_arrival(run) for run in self._runs]
+        if all(refused.is_empty() for refused in of_runs):
+            return [[] for _ in of_runs]
+        common = [rows.is_in(refused.implode()) for rows, refused in zip(self.rows, of_runs, strict=True)]
+        anywhere = reduce(or_, common)
+        return [
+            [*refused.to_list(), *rows.filter(anywhere).to_list()]
+            for rows, refused in zip(self.rows, of_runs, strict=True)
+        ]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no run has other jobs."""
+        return all(jobs == self.count for jobs in self.jobs)
+
+    def require_whole(self) -> None:
+        """That twins of the runs can be compared.
+
+        Raises:
+            RunError: some run has other jobs.
+        """
+        if not self.whole:
+            raise RunError(
+                "twins of runs compare where all runs have the same jobs, and these have not",
+                hint="leave --shake out, or replay all of them on one trace, to one end (--until)",
+            )
+
+
+def why_not_shaken(runs: Sequence[Run], pairs: Pairs) -> str:
+    """Why runs cannot be compared over twins, as a clause; "" where nothing is known against it.
+
+    Args:
+        runs: the runs.
+        pairs: the jobs that they have in common.
+    """
+    if not pairs.whole:
+        return "twins compare only where all runs have the same jobs"
+    if any(run.is_record for run in runs):
+        return "a record of what happened has no twins"
+    if any(run.info["settings"].get("alone") is not None for run in runs):
+        return "runs with one quota alone have no twins"
+    return ""
+
+
+def _shift(base: Run, other: Run, ours: pl.Series, theirs: pl.Series) -> int:
+    """See `Pairs.shifts`; with when the common jobs arrive in both, since the origins."""
+    first, second = base.info["trace"], other.info["trace"]
+    if first["times"] != second["times"] or ours.equals(theirs):
+        return 0
+    return int(second["origin_us"] - first["origin_us"])
+
+
+class _Pair:
+    """The jobs of one run that are in the baseline too.
+
+    Attributes:
+        named: how many have the id of a job of the baseline.
+        differing: what such jobs differ in -> how many of them.
+        rows: of those that differ in nothing, the rows `base` and `other`, in the order of the baseline.
+    """
+
+    def __init__(self, base: pl.DataFrame, other: pl.DataFrame, *, requests: bool) -> None:
+        rows = _of_one_id(base["job_id"], other["job_id"])
+        self.named = rows.height
+        names = [*_SAME, *(sorted(_requests(base) | _requests(other)) if requests else ())]
+        same = {name: _equal(name, base, other, rows) for name in names}
+        self.differing = {
+            name.removeprefix(_REQUEST): int((~equal).sum())
+            for name, equal in same.items()
+            if not equal.all()
+        }
+        self.rows = rows.filter(pl.all_horizontal(same.values())) if self.differing else rows
+
+
+def _jobs(run: Run) -> pl.DataFrame:
+    with reading(run.path):
+        frame = run.micros("jobs")
+        names = frame.collect_schema().names()
+        wanted = ["job_id", *_SAME, "submit_time", *(name for name in names if name.startswith(_REQUEST))]
+        return frame.select(wanted).collect()
+
+
+def _of_one_id(base: pl.Series, other: pl.Series) -> pl.DataFrame:
+    """The rows of jobs of the same id; the first ones of an id, should there be several."""
+    shorter = min(len(base), len(other))
+    if (base.head(shorter) == other.head(shorter)).all():
+        rows = pl.int_range(shorter, dtype=pl.UInt32, eager=True)
+        return pl.DataFrame({"base": rows, "other": rows})
+    known = [
+        pl.DataFrame({"id": ids}).with_row_index(name).filter(ids.is_first_distinct())
+        for ids, name in ((base, "base"), (other, "other"))
+    ]
+    return known[0].join(known[1], on="id", maintain_order="left").select("base", "other")
+
+
+def _requests(jobs: pl.DataFrame) -> set[str]:
+    return {name for name in jobs.columns if name.startswith(_REQUEST)}
+
+
+def _equal(name: str, base: pl.DataFrame, other: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Whether the jobs of two rows have the same value; what a run does not name is asked for by nobody."""
+    mine, theirs = (
+        jobs[name].gather(rows[place])
+        if name in jobs.columns
+        else pl.zeros(rows.height, pl.Int64, eager=True)
+        for jobs, place in ((base, "base"), (other, "other"))
+    )
+    return mine.eq_missing(theirs)
+
+
+def _common(jobs: int, found: Sequence[_Pair]) -> list[pl.Series]:
+    """For each run the rows of the jobs that are in all of them."""
+    first = pl.int_range(jobs, dtype=pl.UInt32, eager=True)
+    base = reduce(lambda rows, pair: rows.filter(rows.is_in(pair.rows["base"].implode())), found, first)
+    both = [pair.rows.filter(pl.col("base").is_in(base.implode())) for pair in found]
+    return [base, *(rows["other"] for rows in both)]
+
+
+def _check(runs: Sequence[Run], jobs: Sequence[int], found: Sequence[_Pair]) -> None:
+    """Refuse runs that have too little in common with the baseline, and say what differs."""
+    lines = [
+        f"  {run.path}: {_shortfall(count, pair)}{_traces(runs[0], run)}"
+        for run, count, pair in zip(runs[1:], jobs[1:], found, strict=True)
+        if not pair.rows.height or 2 * pair.rows.height < min(jobs[0], count)
+    ]
+    if lines:
+        raise RunError(
+            "\n".join([f"these runs do not compare with {runs[0].path} ({jobs[0]:,} jobs):", *lines]),
+            hint="runs compare where at least half of the smaller one's jobs are in the other one too, with "
+            "the same id, pods, requests and duration",
+        )
+
+
+def _shortfall(jobs: int, pair: _Pair) -> str:
+    text = f"{pair.rows.height:,} of its {jobs:,} jobs are the same"
+    if not pair.named:
+        return f"{text}: none has the id of a job there"
+    others = ", ".join(f"{name} ({count:,})" for name, count in pair.differing.items())
+    of_id = f"{pair.named:,} have the id of a job there"
+    return f"{text}: {of_id}" + (f", but differ in {others}" if others else "")
+
+
+def _traces(first: Run, run: Run) -> str:
+    """What the jobs were taken from, where that is not the same."""
+    return "".join(f"; {each}" for each in _sources(first, run))
+
+
+def _sources(first: Run, run: Run) -> Iterator[str]:
+    ours, theirs = first.info, run.info
+    if ours["trace"]["sha256"] != theirs["trace"]["sha256"]:
+        yield f"another trace: {trace_text(run)}, not {trace_text(first)}"
+    changes = [info["settings"].get("calibration", {}) for info in (ours, theirs)]
+    for name in ("window", "sample"):
+        mine, other = (each.get(name, "none") for each in changes)
+        if mine != other:
+            yield f"--{name} {other}, not {mine}"
+
+
+def trace_text(run: Run) -> str:
+    """Which trace a run is of."""
+    trace = run.info["trace"]
+    return f"{trace['name']} ({trace['jobs']:,} jobs, sha256 {trace['sha256'][:8]}…)"

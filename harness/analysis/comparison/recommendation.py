@@ -1,0 +1,256 @@
+"""Which of some runs to take, in a sentence with its condition; or why that cannot be said.
+
+It rests on verdicts that are carried alone: those of twins, and values that are equal. A single replay of
+each is one draw of a chaotic system, and carries nothing of what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.analysis.comparison.changes import Change, Ground, Row, Verdict
+from harness.analysis.comparison.coarse import SMALLER, why_coarse
+from harness.analysis.comparison.figures import shown, within
+from harness.analysis.comparison.headlines import GROUPS
+from harness.analysis.comparison.pairs import why_not_shaken
+from harness.analysis.comparison.samples import LOST
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison.comparison import Comparison
+
+WAITS = ("wait.first_start.p95", "delay.mean")
+"""What waiting is judged by: the first of them that every run, or each of its twins, has a value of."""
+SERVED = "goodput.of_demand"
+SHARES = "fairness.share_deviation"
+
+_TELLING = 10
+_TELLS = f"the same with --shake {_TELLING}"
+_LOSSES = {"restart": "all their progress", "resume": "no progress"}
+
+
+class _Aim(NamedTuple):
+    """What runs are judged by: a metric of all jobs.
+
+    Attributes:
+        group: of `GROUPS`, what it tells of.
+        metric: its name.
+        name: what it is about, in a word or two.
+        told: how a value is told.
+        of_resource: whether it is of the resource that the comparison is about.
+        counts: whether it is of interest only where it is not 0.
+    """
+
+    group: str
+    metric: str
+    name: str
+    told: str
+    of_resource: bool = False
+    counts: bool = False
+
+
+_AIMS = (
+    _Aim("served", SERVED, "work done", "{} of the {resource} asked for served", of_resource=True),
+    _Aim("served", "jobs.unfinished", "unfinished jobs", "{} jobs unfinished", counts=True),
+    _Aim("served", "jobs.rejected", "rejected jobs", "{} jobs rejected", counts=True),
+    _Aim("waited", WAITS[0], "waits", "95 of 100 jobs starting within {}"),
+    _Aim("waited", WAITS[1], "delays", "a mean delay of {}"),
+    _Aim("shared", SHARES, "shares", "shares {} away from ideal"),
+    _Aim("disrupted", LOST, "lost work", "{} of {resource} lost to preemption", of_resource=True),
+)
+
+
+class Recommendation(NamedTuple):
+    """What to take.
+
+    Attributes:
+        sentence: the answer with its condition; or that there is none, and what would tell.
+        points: for each run but the baseline what it is better and worse in; nothing without an answer.
+        carried: whether there is an answer.
+    """
+
+    sentence: str
+    points: Sequence[str] = ()
+    carried: bool = False
+
+
+class _Judged(NamedTuple):
+    """An aim with its values and verdicts, as the comparison has them."""
+
+    aim: _Aim
+    row: Row
+
+    def told(self, place: int) -> str:
+        """The value of a run, beside the baseline's."""
+        measured = self.row.measured
+        value, base = (
+            shown(self.row.values[at], measured.unit, at_least=self.row.is_least(at)) for at in (place, 0)
+        )
+        return f"{self.aim.told.format(value, resource=measured.resource)} instead of {base}"
+
+
+class _Sides(NamedTuple):
+    """What a run is better, worse and neither in than the baseline, and that by groups of headlines."""
+
+    name: str
+    better: Sequence[str]
+    worse: Sequence[str]
+    neither: Sequence[str]
+    groups: Mapping[str, str]
+
+    @property
+    def told(self) -> str:
+        """All of it in a line."""
+        words = ("better", "worse", "no difference can be told in")
+        parts = zip(words, self[1:4], strict=True)
+        sides = "; ".join(f"{word}: {_listed(each)}" for word, each in parts if each)
+        return f"{self.name}: {sides}; by group: {self.price}"
+
+    @property
+    def price(self) -> str:
+        """What it has cost, and brought, in every group of headlines."""
+        return "; ".join(f"{group}: {what}" for group, what in self.groups.items())
+
+
+def recommendation(comparison: Comparison) -> Recommendation | None:
+    """Which of the runs to take; None where there is one run, or nothing to judge it by."""
+    aims = list(_aims(comparison))
+    if len(comparison.runs) < 2 or not aims:
+        return None
+    why_not = _refused(comparison, aims)
+    if why_not:
+        return Recommendation(f"Which one to take cannot be said: {why_not}.")
+    places = range(1, len(comparison.runs))
+    return _answer(comparison, [_sides(comparison, aims, place) for place in places])
+
+
+def _aims(comparison: Comparison) -> Iterator[_Judged]:
+    """What the runs are judged by."""
+    known = {(measured.metric, measured.resource): (measured, row) for measured, row in comparison.select()}
+    waits = {metric: known[metric, ""][0] for metric in WAITS if (metric, "") in known}
+    places = range(len(comparison.runs))
+    whole = (
+        metric
+        for metric, measured in waits.items()
+        if not any(comparison.lack(measured, place).absent for place in places)
+    )
+    wait = next(whole, WAITS[0])
+    for aim in _AIMS:
+        found = known.get((aim.metric, comparison.fullest if aim.of_resource else ""))
+        if found is None or (aim.metric in WAITS and aim.metric != wait):
+            continue
+        if any(found[1]) or not aim.counts:
+            rows = [Row(*found, [])] if comparison.shake is None else comparison.judge([found])
+            yield _Judged(aim, rows[0])
+
+
+def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
+    """Why there is no answer; nothing where there is one."""
+    for name, run in zip(comparison.names, comparison.runs, strict=True):
+        if run.is_record:
+            return f"{name} is a record of what happened, which nobody can choose"
+        if run.stopped is not None:
+            return f"{name} was ended where it went nowhere, so that its figures are not of all jobs"
+    unknown = next((run.without_run_times for run in comparison.runs if run.without_run_times), "")
+    if unknown:
+        return unknown
+    if not comparison.pairs.same_arrivals:
+        return "the runs differ in what arrives, which nobody chooses"
+    missing = [each.aim.name for each in aims if None in each.row.values]
+    if missing:
+        return f"not every run has a value for {_listed(missing)}"
+    if comparison.shake is None:
+        differing = [each.aim.name for each in aims if len(set(each.row.values)) > 1]
+        if not differing:
+            return ""
+        why = f"with one replay of each, differences in {_listed(differing)} may be luck"
+        in_vain = why_not_shaken(comparison.runs, comparison.pairs)
+        return f"{why}, and {in_vain}" if in_vain else f"{why}; {_TELLS} tells"
+    coarse = why_coarse(comparison.runs[0], comparison.shake)
+    if coarse:
+        return f"{coarse}; {SMALLER}"
+    few = [each.aim.name for each in aims if any(of.ground is not Ground.TWINS for of in each.row.changes)]
+    more = f"; {_TELLS} has more" if comparison.shake.count < _TELLING else ""
+    return f"too few twins have values for {_listed(few)}{more}" if few else ""
+
+
+def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
+    """What a run is better and worse in; of one replay only what is equal comes here."""
+    better, worse, neither = [], [], []
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for each in aims:
+        change = each.row.changes[place - 1] if each.row.changes else None
+        verdict = Verdict.SAME if change is None else change.verdict
+        groups[each.aim.group].append(_judgement(change, each))
+        if verdict is Verdict.BETTER:
+            better.append(each.told(place))
+        elif verdict is Verdict.WORSE:
+            worse.append(each.told(place))
+        else:
+            neither.append(each.aim.name)
+    told = {group: ", ".join(dict.fromkeys(each)) or "not measured" for group, each in groups.items()}
+    return _Sides(comparison.names[place], better, worse, neither, told)
+
+
+def _judgement(change: Change | None, judged: _Judged) -> str:
+    """What a change is, with how large it may be."""
+    if change is None or change.verdict is Verdict.SAME:
+        return "equal"
+    how = within(change, judged.row.measured.unit)
+    word = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}.get(change.verdict, "not shown")
+    return f"{word}, {how}" if how else word
+
+
+def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
+    base = _quoted(comparison.names[0])
+    clear = [each for each in sides if each.better and not each.worse]
+    traded = [each for each in sides if each.better and each.worse]
+    if len(clear) == 1:
+        text = (
+            f"take {_quoted(clear[0].name)}: it has {_listed(clear[0].better)}, "
+            f"and is worse than {base} in nothing judged here"
+        )
+    elif clear:
+        names = _listed([_quoted(each.name) for each in clear], last="or")
+        text = (
+            f"take {names}: each is better than {base} in something, and worse in nothing judged here; "
+            f"--baseline {clear[0].name} compares them with each other"
+        )
+    elif len(traded) == 1:
+        gains, costs = _listed(traded[0].better), _listed(traded[0].worse)
+        text = f"keep {base}, unless {_quoted(traded[0].name)} with {gains} is worth {costs}"
+    elif traded:
+        names = _listed([_quoted(each.name) for each in traded], last="or")
+        text = f"keep {base}, unless what {names} is better in is worth what it costs"
+    elif any(each.worse for each in sides):
+        text = f"keep {base}: nothing else is better in anything judged here"
+    else:
+        text = f"no difference can be told: {base} does as well as any other"
+    sentence = f"{_conditions(comparison)}{text}."
+    prices = [f" The price of {_quoted(each.name)}: {each.price}." for each in clear or traded]
+    whole = "".join((sentence[0].upper(), sentence[1:], *prices))
+    return Recommendation(whole, [each.told for each in sides], carried=True)
+
+
+def _conditions(comparison: Comparison) -> str:
+    """What the answer holds for, as the beginning of its sentence."""
+    losses = {str(run.info["settings"]["on_preemption"]) for run in comparison.runs}
+    parts = []
+    if len(losses) == 1:
+        (model,) = losses
+        loses = f"lose {_LOSSES[model]}" if model in _LOSSES else f"keep what {model} saves"
+        parts.append(f"where preempted jobs {loses}")
+    if comparison.differing_capacities:
+        parts.append("whatever the capacity itself costs")
+    return f"{' and '.join(parts)}, " if parts else ""
+
+
+def _quoted(name: str) -> str:
+    """A name in a sentence: one may be called `none`."""
+    return f"“{name}”"
+
+
+def _listed(names: Iterable[str], last: str = "and") -> str:
+    """Names or clauses as a list in a sentence."""
+    *most, end = names
+    return f"{', '.join(most)} {last} {end}" if most else end

@@ -1,0 +1,156 @@
+"""Which metrics come from values of jobs, and these values: what can be drawn anew for an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.analysis.metrics.arrivals import counted
+from harness.analysis.metrics.disruption import lost_by_jobs
+from harness.analysis.metrics.levels import names_of_jobs
+from harness.analysis.metrics.shared_window import Shared
+from harness.analysis.metrics.waiting import job_times, measure_jobs
+from harness.base.errors import OptionError, RunError
+from harness.base.options import there_is
+from harness.base.units import HOUR, SECOND
+from harness.plugins.measurement import Measurement
+from harness.plugins.scopes import ALL, PRIORITY, QUEUE, QUOTA, Scope, hint_at, parse_scope
+from harness.runs.run import Run
+
+_TIMES = {
+    "wait.first_start": "first_start",
+    "wait.total": "total",
+    "wait.admission_to_start": "admission",
+    "jct": "completion",
+    "delay": "delay",
+    "slowdown.bounded": "slowdown",
+}
+"""Metric -> the column of `job_times` that its statistics are of."""
+
+LOST = "disruption.lost"
+"""Work that evictions threw away."""
+_OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
+
+
+class Statistic(NamedTuple):
+    """What a metric is of values of jobs.
+
+    Attributes:
+        column: which values, of `Samples`.
+        name: `mean`, `total` or a percentile such as `p95`.
+    """
+
+    column: str
+    name: str
+
+
+def is_of_jobs(measured: Measurement) -> bool:
+    """Whether a metric comes from values of jobs: of all of them, or of those that a scope names."""
+    if measured.scope.partition("=")[0] not in _OF_JOBS:
+        return False
+    return measured.metric == LOST or measured.metric.rpartition(".")[0] in _TIMES
+
+
+def statistic_of(measured: Measurement) -> Statistic | None:
+    """What a metric is of values of jobs; None if it does not come from them.
+
+    The largest of some values is left out: drawing them anew says nothing of a still larger one.
+    """
+    if not is_of_jobs(measured):
+        return None
+    if measured.metric == LOST:
+        return Statistic(f"lost.{measured.resource}", "total")
+    family, _, name = measured.metric.rpartition(".")
+    return Statistic(_TIMES[family], name) if name != "max" else None
+
+
+class Samples:
+    """A run's values of those jobs that it has in common with other runs, in the units of metrics.
+
+    Args:
+        run: the run.
+        rows: the rows of these jobs in `jobs.parquet`, in order of arrival.
+        shared: over what the run is measured.
+    """
+
+    def __init__(self, run: Run, rows: pl.Series, shared: Shared) -> None:
+        self._run = run
+        self._rows = rows
+        self._window = run.window._replace(end=shared.jobs)
+        self._refused = list(shared.refused)
+
+    def measure(self) -> Iterator[Measurement]:
+        """The metrics that come from values of jobs, over these jobs alone."""
+        only = pl.repeat(False, self._height, eager=True).scatter(self._rows, True)
+        yield from measure_jobs(self._run, self._window, only.clone().scatter(self._refused, False))
+        yield from lost_by_jobs(self._run, self._window, only)
+
+    def members(self, scope: str) -> pl.Series | None:
+        """Whether each of the jobs is in a scope such as `queue=prod`; None where all are.
+
+        Raises:
+            OptionError: there is no such kind of scope, or it is not one of jobs.
+            RunError: no job of the run is in the scope.
+        """
+        kind, name = parse_scope(scope)
+        if kind == ALL:
+            return None
+        if kind not in _OF_JOBS or not name:
+            raise OptionError(f"scope {scope!r} does not say which jobs", hint=there_is(_OF_JOBS))
+        values = self._names[kind]
+        found = values == name
+        if not found.any():
+            known = (f"{kind}={value}" for value in values.unique().to_list())
+            raise RunError(
+                f"{self._run.path} has no job of {scope!r}", hint=hint_at(Scope(kind, name), known)
+            )
+        return found[self._rows]
+
+    def of(self, column: str) -> pl.Series:
+        """One value for each of the jobs, null where it has none."""
+        values = self._lost[column] if column.startswith("lost.") else self._times[column]
+        return values[self._rows]
+
+    @cached_property
+    def _height(self) -> int:
+        return int(self._run.scan("jobs").select(pl.len()).collect().item())
+
+    @cached_property
+    def _times(self) -> pl.DataFrame:
+        names = ("first_start", "total", "completion", "admission", "delay")
+        every = pl.repeat(True, self._height, eager=True).scatter(self._refused, False)
+        only = counted(self._run, every)
+        times = job_times(self._run, self._window, "job", *names, "slowdown", only=only)
+        seconds = [pl.col(name) / SECOND for name in names]
+        found = times.select("job", *seconds, "slowdown")
+        if found.height == self._height:
+            return found
+        jobs = pl.DataFrame({"job": pl.int_range(self._height, dtype=pl.Int32, eager=True)})
+        return jobs.join(found, on="job", how="left", maintain_order="left")
+
+    @cached_property
+    def _names(self) -> pl.DataFrame:
+        """For each job of the run what it is a job of, as text that any other compares with."""
+        names = names_of_jobs(self._run).select(QUEUE, QUOTA).cast(pl.Categorical)
+        priority = pl.col("priority").cast(pl.String).cast(pl.Categorical)
+        return names.with_columns(self._run.scan("jobs").select(priority).collect())
+
+    @cached_property
+    def _lost(self) -> pl.DataFrame:
+        found = {}
+        stints = (
+            self._run.micros("stints")
+            .filter((pl.col("lost") > 0) & (pl.col("end") <= self._window.end))
+            .select("job", "lost", *(f"request.{each}" for each in self._run.resources))
+            .collect()
+        )
+        for resource in self._run.resources:
+            amount = pl.col(f"request.{resource}").cast(pl.Float64) * pl.col("lost")
+            lost = stints.group_by("job", maintain_order=True).agg(amount.sum().alias("lost"))
+            nothing = pl.zeros(self._height, pl.Float64, eager=True)
+            hours = lost["lost"] / (HOUR * (1000 if resource == "cpu" else 1))
+            found[f"lost.{resource}"] = nothing.scatter(lost["job"], hours)
+        return pl.DataFrame(found)

@@ -1,0 +1,158 @@
+"""Figures over twins of the trace: every metric has a paired interval, those of runs as a whole too.
+
+All runs are replayed on the same twins (`harness.trace.shake`). A value is the mean over them, the geometric
+mean where it is above 0 in every run and twin: then differences are factors, and are tested as logarithms.
+What of twins that lack a value, `harness.analysis.comparison.paired` says.
+What an interval is of is the mean paired difference over that jitter, of that trace: it says nothing of other
+months.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from harness.analysis.comparison.changes import Ground, Verdict, gates
+from harness.analysis.comparison.coarse import SMALLER, why_coarse
+from harness.analysis.comparison.figures import Key, key_of
+from harness.analysis.comparison.missing import Lack, lack_of, number
+from harness.analysis.comparison.one_replay import measurements_of
+from harness.analysis.comparison.paired import Paired, mean_of
+from harness.analysis.metrics.shared_window import Shared, shared_by
+from harness.base.errors import RunError
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison.changes import Change, Evidence
+    from harness.analysis.comparison.statistics.significance import Interval
+    from harness.plugins.measurement import Measurement
+    from harness.runs.run import Run
+    from harness.trace.shake import Shake
+
+
+class Shaken:
+    """What was measured of runs over several twins.
+
+    Args:
+        runs: the runs themselves, the baseline first.
+        shake: which twins.
+        twins: for each run, the baseline first, its twins in their order.
+        shared: whether twins of one number have equal arrivals: then they are measured over the windows that
+            they share.
+
+    Raises:
+        RunError: a twin was not measured over that window.
+    """
+
+    def __init__(
+        self, runs: Sequence[Run], shake: Shake, twins: Sequence[Sequence[Run]], *, shared: bool
+    ) -> None:
+        self._shake, self._shared, self._first = shake, shared, runs[0]
+        self._own = [[measurements_of(twin) for twin in of_run] for of_run in twins]
+        self._tables = self._own
+        if shared:
+            of_numbers = [shared_by(each) for each in zip(*twins, strict=True)]
+            self._tables = [
+                [_over(*each) for each in zip(of_run, tables, shares, strict=True)]
+                for of_run, tables, shares in zip(
+                    twins, self._own, zip(*of_numbers, strict=True), strict=True
+                )
+            ]
+        self._known: dict[Key, Paired] = {}
+
+    def own(self, place: int) -> dict[Key, float | None]:
+        """The means over the twins of a run, each over its own window, of what is of another one here."""
+        tables, own = self._tables[place], self._own[place]
+        differing = dict.fromkeys(
+            key for table, other in zip(tables, own, strict=True) for key in other if table[key] != other[key]
+        )
+        found = {}
+        for key in differing:
+            values = [value for table in own if (value := number(table, key)) is not None]
+            found[key] = mean_of(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
+        return found
+
+    @cached_property
+    def measured(self) -> list[dict[Key, Measurement]]:
+        """What was measured of each run, with the means over its twins."""
+        return [self._means(place) for place in range(len(self._tables))]
+
+    def outcome(self, place: int) -> dict[Key, list[float | None]]:
+        """All figures of a run, twin by twin."""
+        tables = self._tables[place]
+        return {key: [number(table, key) for table in tables] for key in _keys(tables)}
+
+    def lack(self, measured: Measurement, place: int) -> Lack:
+        """In how many twins of a run it has no value."""
+        return self._values(key_of(measured)).lacks[place]
+
+    def testable(self, measured: Measurement) -> bool:
+        """Every metric is."""
+        return bool(measured.metric)
+
+    def evidence(self, measured: Measurement, place: int) -> Evidence:
+        """What a run's difference from the baseline can be judged by."""
+        return self._values(key_of(measured)).evidence(place)
+
+    def difference(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's difference from the baseline, in the metric's unit."""
+        return self._values(key_of(measured)).difference(place)
+
+    def relative(self, measured: Measurement, place: int) -> tuple[float, float] | None:
+        """The interval of a run's change as a part of the baseline's value."""
+        return self._values(key_of(measured)).relative(place)
+
+    def level(self, measured: Measurement, place: int) -> Interval | None:
+        """The interval of a run's mean over its twins."""
+        return self._values(key_of(measured)).level(place)
+
+    def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
+        """What must be known of these changes; `tests` says for how many tests p is corrected."""
+        several = list(changes)
+        yield f"values: means over {self._shake.told()}; geometric means where all values are above 0"
+        coarse = why_coarse(self._first, self._shake)
+        if coarse:
+            yield f"{coarse}: the twins are other traces, not this one with other luck; {SMALLER}"
+        if not self._shared and len(self._tables) > 1:
+            yield "arrivals differ, so each twin is measured over its own window"
+        if any(change.interval is not None and not change.exact for change in several):
+            yield (
+                "[95 % interval]: Student's t of paired differences, of logarithms where all values are "
+                "above 0; it is of this trace, not of other months"
+            )
+            yield gates(tests)
+        if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):
+            yield "?: fewer than 2 twins have a value in both runs: nothing can be said"
+
+    def _means(self, place: int) -> dict[Key, Measurement]:
+        tables = self._tables[place]
+        found = {}
+        for key in _keys(tables):
+            row = next(table[key] for table in tables if key in table)
+            least = {table[key].at_least for table in tables if key in table}
+            at_least = None if None in least else True in least
+            found[key] = row._replace(value=self._values(key).mean(place), at_least=at_least)
+        return found
+
+    def _values(self, key: Key) -> Paired:
+        if key not in self._known:
+            of_runs = [[number(table, key) for table in tables] for tables in self._tables]
+            self._known[key] = Paired(of_runs, [lack_of(key, tables) for tables in self._tables])
+        return self._known[key]
+
+
+def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:
+    """What a twin's table has, with what was measured over other windows in place of its own."""
+    if shared.is_own(twin):
+        return own
+    rows = twin.windows.get(shared.key)
+    if rows is None:
+        raise RunError(
+            f"{twin.path} was not measured over the window that these twins share",
+            hint="harness.compare(runs, shake=N) makes twins that are",
+        )
+    return {**own, **{key_of(row): row for row in rows if key_of(row) in own}}
+
+
+def _keys(tables: Sequence[dict[Key, Measurement]]) -> list[Key]:
+    return list(dict.fromkeys(key for table in tables for key in table))

@@ -1,0 +1,219 @@
+"""Paired bootstrap intervals for the difference between two runs of the same jobs, where they can be had.
+
+A replay is deterministic, so what varies is which jobs there were. Jobs that arrive together wait together,
+therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. That is right where
+blocks are much longer than what goes on from one job to the next, which `harness.analysis.comparison.statistics.plateau` tests.
+
+Where both values can only be above 0 the interval is of their ratio. The error of a mean or percentile is
+that of its resamples, a little larger because blocks are few (Hesterberg, "What teachers should know about
+the bootstrap", 2015), and as much larger as longer blocks show it to be. A busy time that a trace has by
+chance makes both a difference and its error larger, so that intervals are corrected for skewness
+(`ends_of_mean`), as Tafazzoli and Wilson do for batch means ("Skart: a skewness- and autoregression-adjusted
+batch-means procedure for simulation analysis", IIE Transactions 43, 2011); that of blocks is seen by leaving
+out one after the other. Intervals of sums of lost work are percentiles of the resamples.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cached_property, lru_cache
+from math import erfc, exp, sqrt
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from harness.analysis.comparison.statistics.plateau import levels_off, memory
+from harness.analysis.comparison.statistics.significance import Interval
+from harness.analysis.comparison.statistics.skewed import ends_of_mean, p_of_mean, skewness
+
+RESAMPLES = 1000
+SEED = 1
+BLOCKS = 32
+T_OF_BLOCKS = 2.039513446396408
+"""Student's t of `BLOCKS - 1` degrees of freedom below which a share of `(1 + CONFIDENCE) / 2` is.
+
+To import scipy takes longer than most comparisons that need it for nothing else.
+"""
+LEAST_JOBS = 128
+"""Of fewer jobs than this nothing can be said."""
+
+_FLIPS = 9_999
+_CELLS = 512  # a sample is looked at as this many groups of neighbours in order of size
+
+Numbers = NDArray[np.float64]
+
+
+class Paired:
+    """The values of the same jobs in two runs.
+
+    Args:
+        base: one value a job in order of arrival, null where it has none.
+        other: the same jobs' values in the other run.
+
+    Attributes:
+        blocks: how many blocks are drawn from; 0 where jobs are too few.
+    """
+
+    def __init__(self, base: pl.Series, other: pl.Series) -> None:
+        known = base.is_not_null() | other.is_not_null()
+        sides = [side.filter(known).cast(pl.Float64).to_numpy() for side in (base, other)]
+        self.blocks = BLOCKS if len(sides[0]) >= LEAST_JOBS else 0
+        self._sides = sides
+        self._congested: dict[bool, bool] = {}
+
+    @cached_property
+    def _samples(self) -> list[_Sample]:
+        return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
+
+    def congested(self, statistic: str) -> bool:
+        """Whether blocks of jobs are too much alike, in one run or in what it differs from the other by.
+
+        Of sums of lost work by their means, since few jobs lose most of it; else by their ranks.
+
+        Args:
+            statistic: as of `interval`.
+        """
+        ranked = statistic != "total"
+        if ranked not in self._congested:
+            base, other = (np.nan_to_num(side) for side in self._sides)
+            every = (base, other, other - base)
+            self._congested[ranked] = not all(levels_off(each, ranked=ranked) for each in every)
+        return self._congested[ranked]
+
+    @cached_property
+    def _memory(self) -> float:
+        """How many times as large as independent blocks show it the error of the difference of means is."""
+        base, other = (np.nan_to_num(side) for side in self._sides)
+        means = base.mean(), other.mean()
+        return memory(other / means[1] - base / means[0] if min(means) > 0 else other - base, self.blocks)
+
+    def interval(self, statistic: str) -> Interval | None:
+        """The interval of how much a statistic of the other run is above the baseline's.
+
+        Args:
+            statistic: `mean`, `total` or a percentile such as `p95`.
+
+        Returns:
+            None where nothing can be said: too few jobs, or hardly any with a value.
+        """
+        if not self._samples:
+            return None
+        sides = np.stack([sample.resampled(statistic) for sample in self._samples])
+        known: NDArray[np.bool_] = np.all(np.isfinite(sides), axis=0)
+        if np.count_nonzero(known[:RESAMPLES]) < RESAMPLES // 2 or not known[RESAMPLES:].all():
+            return None
+        ratio = bool(sides[:, known].min() > 0)
+        base, other = sides
+        found = np.log(other / base) if ratio else other - base
+        resamples, (whole, *without) = found[:RESAMPLES][known[:RESAMPLES]], found[RESAMPLES:].tolist()
+        wider = sqrt(self.blocks / (self.blocks - 1))
+        if statistic == "total":
+            before, after = (sample.sums() for sample in self._samples)
+            p = _sign_flipped(after - before)
+            tail = erfc(wider * T_OF_BLOCKS / sqrt(2)) / 2  # of the normal distribution
+            low, high = (float(each) for each in np.quantile(resamples, (tail, 1 - tail)))
+        else:
+            error = wider * self._memory * float(resamples.std(ddof=1))
+            about = (whole, error, -skewness(without), self.blocks)
+            p = p_of_mean(*about)
+            low, high = ends_of_mean(*about)
+        if ratio:
+            low, high = exp(low), exp(high)
+        return Interval(low, high, p, self.blocks, ratio)
+
+
+class _Sample:
+    """One run's values in blocks, and statistics of them over the resamples."""
+
+    def __init__(self, values: Numbers, blocks: int) -> None:
+        known = np.isfinite(values)
+        self._blocks = blocks
+        self._block = (np.arange(len(values)) * blocks // len(values))[known]
+        self._values = values[known]
+
+    def sums(self) -> Numbers:
+        """The sum of each block."""
+        return np.bincount(self._block, self._values, self._blocks).astype(np.float64)
+
+    def resampled(self, statistic: str) -> Numbers:
+        """A statistic's value in each resample, NaN where no job with a value was drawn.
+
+        Then that of all values, and those without the first block, without the second, and so on.
+        """
+        if not len(self._values):
+            return np.full(RESAMPLES + 1 + self._blocks, np.nan)
+        if statistic == "total":
+            return self._drawn(self.sums())
+        if statistic == "mean":
+            with np.errstate(invalid="ignore"):
+                return self._drawn(self.sums()) / self._count
+        return self._quantile(int(statistic[1:]) / 100)
+
+    def _drawn(self, of_blocks: NDArray[Any]) -> Numbers:
+        """For each resample the sum over its blocks, as often as they are drawn."""
+        found: Numbers = _times(self._blocks) @ of_blocks.astype(np.float64)
+        return found
+
+    @cached_property
+    def _count(self) -> Numbers:
+        """How many values each resample has."""
+        return self._drawn(np.bincount(self._block, minlength=self._blocks))
+
+    def _quantile(self, share: float) -> Numbers:
+        """A percentile, linear between order statistics; values of a cell are taken to be evenly spread."""
+        order = np.argsort(self._values, kind="stable")
+        size = len(order)
+        cells = min(_CELLS, size)
+        cell = np.arange(size) * cells // size
+        ends = np.searchsorted(cell, np.arange(cells), side="right") - 1
+        starts = np.searchsorted(cell, np.arange(cells), side="left")
+        low, high = self._values[order[starts]], self._values[order[ends]]
+        each = np.bincount(self._block[order] * cells + cell, minlength=self._blocks * cells)
+        until = self._drawn(each.reshape(self._blocks, cells).cumsum(axis=1))
+
+        height = np.maximum((self._count - 1) * share, 0)
+        place = np.floor(height)
+        at = np.minimum((until <= place[:, None]).sum(axis=1), cells - 1)
+        row = np.arange(len(until))
+        reached = until[row, at]
+        before = np.where(at > 0, until[row, np.maximum(at - 1, 0)], 0)
+        step = (high[at] - low[at]) / np.maximum(reached - before - 1, 1)
+        value = low[at] + step * (place - before)
+        beyond = low[np.minimum(at + 1, cells - 1)]
+        following = np.where(place + 1 < reached, value + step, beyond)
+        found = value + (height - place) * np.maximum(following - value, 0)
+        return np.where(self._count > 0, found, np.nan)
+
+
+@lru_cache(maxsize=4)
+def _times(blocks: int) -> Numbers:
+    """How often each block is drawn in each resample; then all of them once, and all but one."""
+    draw = random.Random(SEED).random  # noqa: S311 - drawn for statistics, alike in every version
+    drawn = np.array([int(draw() * blocks) for _ in range(RESAMPLES * blocks)]).reshape(RESAMPLES, blocks)
+    cells = (drawn + blocks * np.arange(RESAMPLES)[:, None]).ravel()
+    times = np.bincount(cells, minlength=RESAMPLES * blocks).reshape(RESAMPLES, blocks)
+    return np.concatenate([times.astype(np.float64), np.ones((1, blocks)), 1 - np.eye(blocks)])
+
+
+@lru_cache(maxsize=4)
+def _signs(blocks: int) -> Numbers:
+    """Signs for blocks, drawn at random."""
+    draw = random.Random(SEED).getrandbits  # noqa: S311 - likewise
+    bits = np.array([draw(1) for _ in range(_FLIPS * blocks)]).reshape(_FLIPS, blocks)
+    return 2.0 * bits - 1
+
+
+def _sign_flipped(differences: Numbers) -> float:
+    """How likely a sum of differences at least so large is if each block's sign were a matter of chance.
+
+    Where few blocks have most of a sum, as of lost work, a standard error says nothing; signs do.
+    """
+    apart = differences[differences != 0]
+    if not len(apart):
+        return 1.0
+    if abs(apart.sum()) >= np.abs(apart).sum():  # all of one sign
+        return float(2.0 ** (1 - len(apart)))
+    sums = np.abs(_signs(len(apart)) @ apart)
+    return float(1 + np.count_nonzero(sums >= abs(apart.sum()) * (1 - 1e-12))) / (1 + _FLIPS)

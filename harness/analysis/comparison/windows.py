@@ -1,0 +1,25 @@
+"""Over what compared runs are measured: windows that they share, where their jobs arrive alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.analysis.comparison.pairs import Pairs
+from harness.analysis.metrics.shared_window import Shared, shared_by
+from harness.runs.run import Run
+
+
+def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
+    """Over what each run is measured: where arrivals differ, over its own window.
+
+    Args:
+        runs: the runs.
+        pairs: the jobs that they have in common.
+    """
+    ends = [run.window.end for run in runs]
+    if len(runs) == 1:  # of which nothing more needs to be read
+        return [Shared(end, end) for end in ends]
+    shares = shared_by(runs, pairs.refused)
+    if pairs.same_arrivals:
+        return shares
+    return [Shared(end, end, each.refused) for end, each in zip(ends, shares, strict=True)]

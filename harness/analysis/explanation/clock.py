@@ -1,0 +1,94 @@
+"""Times of a run as people read and write them, which are those of its tables.
+
+They are timestamps in the time zone of the trace, or durations that count as those of the trace do. Within
+the program times count from the run's origin. In a trace of durations that is 0, or the first submission of
+the window that was chosen.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from harness.base.errors import InputError
+from harness.base.units import SECOND, parse_duration
+from harness.runs.run import Run
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """The clock of a run.
+
+    Args:
+        run: the run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._timestamps = run.info["trace"]["times"] == "timestamp"
+        self._origin = int(run.info["trace"]["origin_us"])
+        self._zone: tzinfo = UTC
+        if self._timestamps and run.kept == "all":
+            kind = run.scan("jobs").collect_schema()["submit_time"]
+            assert isinstance(kind, pl.Datetime)
+            if kind.time_zone not in (None, "UTC"):
+                self._zone = ZoneInfo(kind.time_zone)
+
+    @property
+    def is_utc(self) -> bool:
+        """Whether times are written in UTC, or in no time zone."""
+        return self._zone is UTC
+
+    @property
+    def width(self) -> int:
+        """How many columns a whole second takes, as a rule."""
+        return (19 if self._zone is UTC else 25) if self._timestamps else 11
+
+    def text(self, time: int) -> str:
+        """A time, exactly: `2017-10-05 14:52:04`, or `1d 02:03:04` as the trace counts.
+
+        In another time zone than UTC it has its offset.
+
+        Args:
+            time: microseconds since the run's origin.
+        """
+        time += self._origin
+        fraction = f".{time % SECOND:06d}" if time % SECOND else ""
+        if self._timestamps:
+            moment = _EPOCH + timedelta(microseconds=time)
+            if self._zone is not UTC:  # with its offset, for an hour of the year comes twice
+                return moment.astimezone(self._zone).isoformat(" ")
+            return f"{moment:%Y-%m-%d %H:%M:%S}{fraction}"
+        seconds = time // SECOND
+        days, rest = divmod(seconds, 86400)
+        return f"{days}d {rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}{fraction}"
+
+    def parse(self, text: str) -> int:
+        """Microseconds since the run's origin, of a time as `text` writes it or a duration such as `30d12h`.
+
+        A timestamp without an offset is in the trace's time zone. A duration counts from the run's origin
+        where the run has timestamps. Else it is a time as the trace has them, like what `text` writes.
+
+        Raises:
+            InputError: it is neither.
+        """
+        if self._timestamps:
+            try:
+                moment = datetime.fromisoformat(text)
+            except ValueError:
+                pass
+            else:
+                moment = moment.replace(tzinfo=moment.tzinfo or self._zone)
+                return (moment - _EPOCH) // timedelta(microseconds=1) - self._origin
+        days, _, rest = text.rpartition("d ")
+        try:
+            parts = rest.split(":")
+            if len(parts) == 3 and not self._timestamps:
+                hours, minutes, seconds = (part or "-" for part in parts)
+                return parse_duration(f"{days or 0}d{hours}h{minutes}m{seconds}s") - self._origin
+            return parse_duration(text) - (0 if self._timestamps else self._origin)
+        except InputError as error:
+            examples = "2017-10-05 14:52:04 or 30d12h" if self._timestamps else "1d 02:03:04 or 30d12h"
+            raise InputError(f"{text!r} is not a time of this run", hint=f"write it as {examples}") from error

@@ -1,0 +1,247 @@
+"""What a policy is told and what it decides, cycle by cycle, while it replays.
+
+An `Observer` stands between the engine and a policy and passes on every call and every decision as it is, so
+that nothing of a replay changes by it. Only replays that are observed have one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from harness.base.units import exact_duration, format_amount, format_duration
+from harness.policy import (
+    Admit,
+    Bind,
+    Decision,
+    Job,
+    Nominate,
+    Policy,
+    Preempt,
+    QueueShare,
+    Refuse,
+    Reject,
+    Standing,
+    Unnominate,
+    Wake,
+    Why,
+)
+
+
+class Said(NamedTuple):
+    """One call or one decision.
+
+    Attributes:
+        told: whether the policy was told it; else it decided it.
+        what: its kind, in a word.
+        text: all of it.
+        jobs: the ids of the jobs that it concerns.
+    """
+
+    told: bool
+    what: str
+    text: str
+    jobs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Cycle:
+    """All that was said since the cycle before.
+
+    Attributes:
+        number: how many cycles had begun with it; `cycle` in `decisions.parquet`.
+        at: when, in microseconds as the observer counts.
+        said: in order.
+        over: whether the policy has decided all that it wants to.
+    """
+
+    number: int
+    at: int
+    said: list[Said] = field(default_factory=list)
+    over: bool = False
+
+    def concerns(self, jobs: Collection[str]) -> bool:
+        """Whether something of it concerns one of these jobs."""
+        return any(name in jobs for each in self.said for name in each.jobs)
+
+    def text(self, jobs: Collection[str] = ()) -> str:
+        """The cycle in lines.
+
+        Args:
+            jobs: tell what concerns these, and count the rest; everything is told where none is given.
+        """
+        shown: list[Said] = []
+        besides: Counter[str] = Counter()
+        for each in self.said:
+            if not jobs or any(name in jobs for name in each.jobs):
+                shown.append(each)
+            else:
+                besides[each.what] += 1
+        lines = [f"cycle {self.number} at {_time(self.at)}"]
+        side = ""
+        for each in shown:
+            now = "told" if each.told else "decided"
+            for number, line in enumerate(each.text.split("\n")):
+                lines.append(f"  {now if now != side and not number else '':<8} {line}")
+            side = now
+        if self.over and all(each.told for each in self.said):
+            lines.append(f"  {'decided':<8} nothing")
+        if besides:
+            lines.append(f"  besides  {', '.join(f'{count:,} {what}' for what, count in besides.items())}")
+        if not self.over:
+            lines.append("  (the replay ended before this cycle did)")
+        return "\n".join(lines)
+
+
+def _time(at: int) -> str:
+    """A time at a glance, and to the microsecond where that is something else."""
+    short, exact = format_duration(at), exact_duration(at)
+    return short if short == exact else f"{short} ({exact})"
+
+
+class Observer:
+    """A policy that does what another one does, and reports every cycle.
+
+    Args:
+        policy: the other one.
+        report: is given each cycle when the policy has decided; what it raises ends the replay.
+        origin: when the clock of the policy is 0, as times are to be told, in microseconds.
+        leaps: whether cycles are only counted in which nothing happens, if the policy can skip them.
+    """
+
+    def __init__(
+        self, policy: Policy, report: Callable[[Cycle], None], *, origin: int = 0, leaps: bool = False
+    ) -> None:
+        self._policy = policy
+        self._report = report
+        self._origin = origin
+        self._arrived: set[int] = set()
+        self._wakes: set[int] = set()
+        self._idle_wakes: set[int] = set()
+        self._cycles = 0
+        self._said: list[Said] = []
+        self._now = 0
+        ready = getattr(policy, "ready", None)
+        if ready is not None:  # the engine tells it only to policies that have the method
+            self._tell_ready = ready
+            self.ready = self._be_ready
+        stand, skip = getattr(policy, "standing", None), getattr(policy, "skip", None)
+        if leaps and stand is not None and skip is not None:
+            self._stand, self._have_skip = stand, skip
+            self.standing, self.skip = self._standing, self._skip
+
+    @property
+    def unfinished(self) -> Cycle | None:
+        """What was said since the last cycle that was reported; None where nothing was."""
+        return Cycle(self._cycles + 1, self._origin + self._now, self._said) if self._said else None
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """See `Policy`."""
+        first = job.index not in self._arrived
+        self._arrived.add(job.index)
+        about = f"{_pods(job, pods)} of queue {job.queue}, priority {job.priority}, {_amounts(job, pods)}"
+        if first:
+            self._hear(now, "arrivals", f"arrives: {about}", job)
+        else:
+            self._hear(now, "returns", f"waits again: {about}", job)
+        self._policy.submit(job, pods, now)
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """See `Policy`."""
+        ended = why is Why.ENDED
+        text = f"{'ended' if ended else 'was evicted and is gone'}: {_pods(job, pods)}, {_amounts(job, pods)}"
+        self._hear(now, "ends" if ended else "departures", text, job)
+        self._policy.release(job, pods, now, why)
+
+    def _be_ready(self, job: Job, pods: range, now: int) -> None:
+        self._hear(now, "ready", f"is ready: {_pods(job, pods)}", job)
+        self._tell_ready(job, pods, now)
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """See `Policy`."""
+        self._now = now
+        if now in self._wakes or now in self._idle_wakes:
+            self._wakes.discard(now)
+            self._idle_wakes.discard(now)
+            self._said.append(Said(True, "wakes", "it is the time at which it wanted to be woken", ()))
+        for decision in self._policy.cycle(now):
+            self._said.append(_decided(decision, self._origin))
+            if isinstance(decision, Wake):
+                (self._idle_wakes if decision.idle else self._wakes).add(decision.at)
+            yield decision
+        self._cycles += 1
+        said, self._said = self._said, []
+        self._report(Cycle(self._cycles, self._origin + now, said, over=True))
+
+    def _standing(self, now: int) -> Standing | None:
+        """Where the policy stands; the cycles are one more thing that is counted."""
+        inner: Standing | None = self._stand(now)
+        return None if inner is None else Standing(inner.state, (*inner.counts, self._cycles))
+
+    def _skip(self, span: int, counts: Sequence[int]) -> None:
+        *inner, cycles = counts
+        self._have_skip(span, inner)
+        self._cycles += cycles
+        self._idle_wakes = {at + span for at in self._idle_wakes}
+
+    def _hear(self, now: int, what: str, text: str, job: Job) -> None:
+        self._now = now
+        self._said.append(Said(True, what, f"{job.id} {text}", (job.id,)))
+
+
+def _pods(job: Job, pods: range) -> str:
+    """Which pods of a job: their number, and which ones if they are not all."""
+    count = f"{len(pods):,} pod{'s' if len(pods) != 1 else ''}"
+    if len(pods) == job.pods:
+        return count
+    return f"{count} ({pods.start}{f' to {pods.stop - 1}' if len(pods) > 1 else ''} of {job.pods})"
+
+
+def _amounts(job: Job, pods: range) -> str:
+    amounts = job.requests_of(pods).items()
+    return ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in amounts) or "nothing"
+
+
+def _decided(decision: Decision, origin: int) -> Said:
+    """A decision in words; what is no decision is shown as it is, and refused by the engine."""
+    match decision:
+        case Admit(job):
+            flavors = "".join(
+                f"; {name}: " + ", ".join(f"{resource} of {flavor}" for resource, flavor in chosen.items())
+                for name, chosen in decision.flavors.items()
+            )
+            counts = "".join(f"; {count} pods of {name}" for name, count in decision.counts.items())
+            delay = f"; to start after {_time(decision.delay)}" if decision.delay else ""
+            return _about("admit", f"admit {job.id}{counts}{flavors}{delay}", decision.detail, job)
+        case Bind(job, pods, node):
+            return _about("bind", f"bind {job.id} to node {node}: {_pods(job, pods)}", decision.detail, job)
+        case Preempt(job, by, reason, pods):
+            which = "" if pods is None else f", {_pods(job, pods)},"
+            if by is None:
+                what = "preempt" if decision.unnamed else "evict"
+                return _about(what, f"{what} {job.id}{which}: {reason}", decision.detail, job)
+            text = f"preempt {job.id}{which} for {by.id}: {reason}"
+            return _about("preempt", text, decision.detail, job, by)
+        case Nominate(job, pod, node):
+            return _about("nominate", f"nominate pod {pod} of {job.id} for node {node}", decision.detail, job)
+        case Unnominate(job, pod):
+            return _about("unnominate", f"withdraw the nomination of pod {pod} of {job.id}", {}, job)
+        case Reject(job, reason):
+            return _about("reject", f"reject {job.id} for good: {reason}", decision.detail, job)
+        case Refuse(job, reason):
+            return _about("refuse", f"let {job.id} wait: {reason}", decision.detail, job)
+        case Wake(at, idle):
+            alive = ", unless nothing else keeps the replay alive" if idle else ""
+            return _about("wake", f"wake at {_time(origin + at)}{alive}", {})
+        case QueueShare(queue, share, weighted):
+            return _about("share", f"record the share of queue {queue}: {share:g}, weighted {weighted}", {})
+    return Said(False, "unknown", repr(decision), ())
+
+
+def _about(what: str, text: str, detail: Mapping[str, Any], *jobs: Job) -> Said:
+    if detail:
+        text += "\n  " + json.dumps(dict(detail), default=str, ensure_ascii=False)
+    return Said(False, what, text, tuple(job.id for job in jobs))

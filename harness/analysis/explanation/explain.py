@@ -1,0 +1,72 @@
+"""`explain()`: the question put right, then the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.explanation.histories import Histories
+from harness.analysis.explanation.moment import Moment
+from harness.analysis.explanation.names import close_to
+from harness.analysis.explanation.story import Story
+from harness.analysis.explanation.vocabulary import Units
+from harness.base.errors import RunError
+from harness.base.text import printable
+from harness.runs.run import Run
+
+
+def explain(
+    run: Run | str | Path,
+    job: str | None = None,
+    *,
+    queue: str | None = None,
+    at: str | int | None = None,
+) -> Story | Moment:
+    """What happened to a job, or in a queue, or at an instant.
+
+    Args:
+        run: the run, or its folder.
+        job: a job's name.
+        queue: a queue's name; instead of a job.
+        at: an instant: as the run writes times, a duration (since the run's origin where it has timestamps,
+            else as the trace counts), or microseconds since the run's origin. Without any question about a
+            replay that was ended because it went nowhere: its last one.
+
+    Returns:
+        An answer with `text()` and `to_json()`.
+
+    Raises:
+        RunError: there is no such run, job or queue, the instant is before the run's origin or after its end,
+            or neither job, queue nor instant is given.
+        InputError: `at` is no time.
+    """
+    run = run if isinstance(run, Run) else Run.open(run)
+    clock, units = Clock(run), units_of(run)
+    time = clock.parse(at) if isinstance(at, str) else at
+    if time is not None and not 0 <= time <= run.window.end:
+        asked = at if isinstance(at, str) else f"{at} us"
+        start, end = (clock.text(each) for each in run.window)
+        raise RunError(f"nothing is known of the run at {printable(asked)}: it goes from {start} to {end}")
+    if job is not None and queue is not None:
+        raise RunError("explain a job or a queue, not both at once")
+    if job is None:
+        if queue is None and time is None and run.stopped is not None:
+            time = run.stopped.at
+        if queue is None and time is None:
+            raise RunError("there is nothing to explain", hint="name a job, --queue, or --at")
+        return Moment(run, clock, units, queue, time)
+    histories = Histories(run, units)
+    if job not in histories:
+        raise RunError(f"the run has no job {job!r}", hint=close_to(job, histories.names))
+    (history,) = histories.of([job])
+    return Story(history, clock, units, time, stopped=run.stopped)
+
+
+def units_of(run: Run) -> Units:
+    """How amounts of a run are written."""
+    cluster = run.info["cluster"]
+    nominal = (name for queue in cluster["queues"].values() for name in queue.get("nominal", {}))
+    flavors = cluster.get("content", {}).get("objects", {}).get("ResourceFlavor")
+    return Units(
+        [*run.resources, *cluster["capacity"], *nominal], flavors=flavors is None or len(flavors) > 1
+    )

@@ -1,0 +1,349 @@
+"""Reads the histories of jobs from what a run recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from harness.analysis.explanation.history import EVICTIONS, PREEMPTS, STARTS, Event, History, Other, Stretch
+from harness.analysis.explanation.standing import standings
+from harness.analysis.explanation.vocabulary import Figures, Table, Units, read, share_of
+from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
+from harness.runs.folder import reading
+from harness.runs.run import Run
+
+_HOLDERS = 3
+
+
+class Histories:
+    """Reads histories from a run.
+
+    Args:
+        run: the run.
+        units: how labels are read.
+
+    Attributes:
+        jobs: `jobs.parquet`, times in microseconds since the origin, with the number of each `row`.
+    """
+
+    def __init__(self, run: Run, units: Units) -> None:
+        self._run = run
+        self._units = units
+        self._on_nodes = run.info["cluster"]["nodes"] > 0
+        with reading(run.path):
+            self.jobs = run.micros("jobs").with_row_index("row").collect()
+        self._rows = {name: row for row, name in enumerate(self.jobs["job_id"])}
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the run has a job of this name."""
+        return name in self._rows
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The jobs of the run, in order of arrival."""
+        return list(self._rows)
+
+    def row(self, name: str) -> Mapping[str, Any]:
+        """What `jobs.parquet` says about a job."""
+        return self.jobs.row(self._rows[name], named=True)
+
+    def of(self, names: Sequence[str]) -> Iterator[History]:
+        """The histories of some jobs, in this order; their tables are read at once."""
+        rows = [self._rows[name] for name in names]
+        with reading(self._run.path):
+            own = pl.col("job").is_in(rows)
+            made = pl.col("by").is_in(list(names))
+            decisions = self._run.micros("decisions").filter(own | made).collect()
+            stints = self._run.micros("stints").filter(own & (pl.col("state") == "progress")).collect()
+        about: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+        for row in decisions.iter_rows(named=True):
+            if row["job_id"] in about:
+                about[row["job_id"]].append(row)
+            if row["by"] in about:
+                about[row["by"]].append({**row, "action": PREEMPTS})
+        progress: dict[str, dict[int, list[dict[str, Any]]]] = {}
+        for row in stints.iter_rows(named=True):
+            progress.setdefault(row["job_id"], {}).setdefault(row["end"], []).append(row)
+        for name in names:
+            yield self._life(name, about[name], progress.get(name, {}))
+
+    def _life(
+        self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
+    ) -> History:
+        before = self.row(name).get(RAN_BEFORE) or 0
+        events = self._with_holders(_filled_in(self._events(rows, progress, before)))
+        stretches = tuple(_stretches(events))
+        behind = None
+        first = stretches[0]
+        told = any(each.what in ("refuse", "reject", PREEMPTS) for each in first.events)
+        if not told and (first.start is None or first.waited):
+            behind = self._refused_beside(name, first)
+        own = [row for row in rows if row["action"] != PREEMPTS]
+        stood = standings(own, on_nodes=self._on_nodes)
+        return History(self.row(name), stretches, behind, self._run.window.end, stood)
+
+    def events(self, rows: list[dict[str, Any]]) -> list[Event]:
+        """Decisions about one job as events, without what evictions cost."""
+        return self._with_holders(self._with_figures(rows, self._events(rows, None)))
+
+    def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
+        """Events of which the figures were recorded earlier than any of them: one job's."""
+        if not any(each.figures.again for each in events):
+            return events
+        with reading(self._run.path):
+            which = (pl.col("job") == rows[0]["job"]) & (pl.col("seq") < rows[0]["seq"])
+            before = self._run.micros("decisions").filter(which).collect()
+        told = [*self._events(before.to_dicts(), None), *events]
+        return _filled_in(told)[-len(events) :]
+
+    def _events(
+        self,
+        rows: list[dict[str, Any]],
+        progress: Mapping[int, list[dict[str, Any]]] | None,
+        before: int = 0,
+    ) -> list[Event]:
+        """Decisions about one job as events.
+
+        Args:
+            rows: the decisions.
+            progress: when it ended -> the spans in which the job progressed; None for not looked up.
+            before: how long it had run when the replay began, which the first eviction ends.
+        """
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in rows:
+            other = row["queue"] if row["action"] == PREEMPTS else row["by"]
+            groups.setdefault((row["time"], row["action"], row["reason"], other), []).append(row)
+        told: set[int] = set()
+        events = []
+        for (time, what, reason, _), group in groups.items():
+            first = group[0]
+            nodes: dict[str, int] = {}
+            for row in group:
+                if row["node"] is not None:
+                    nodes[row["node"]] = nodes.get(row["node"], 0) + row["pods"]
+            spans, ran = None, None
+            if what in EVICTIONS and time not in told and progress is not None:
+                told.add(time)
+                spans = progress.get(time, [])
+                ran = before + max((span["end"] - span["start"] for span in spans), default=0)
+                before = 0
+            lost = [(span, span["lost"] + span.get(LOST_BEFORE, 0)) for span in spans or ()]
+            events.append(
+                Event(
+                    time,
+                    what,
+                    sum(row["pods"] for row in group),
+                    reason or "",
+                    _figures(group) if what == PREEMPTS else read(first["detail"]),
+                    self._others(what, group),
+                    dict(sorted(nodes.items())),
+                    first["flavors"] or "",
+                    what == "admit" and not self._on_nodes and first.get("holding") == 0,
+                    ran,
+                    sum(gone * span["pods"] for span, gone in lost),
+                    sum(span["pods"] for span, gone in lost if gone),
+                    _lost_amounts(lost),
+                )
+            )
+        return events
+
+    def _others(self, what: str, group: list[dict[str, Any]]) -> tuple[Other, ...]:
+        if what == PREEMPTS:
+            pods: dict[str, int] = {}
+            for row in group:
+                pods[row["job_id"]] = pods.get(row["job_id"], 0) + row["pods"]
+        elif group[0]["by"] is not None:
+            pods = {group[0]["by"]: 0}
+        else:
+            return ()
+        rows = {name: self.row(name) for name in sorted(pods)}
+        shares = {}
+        if what == PREEMPTS and len(rows) > 1:
+            shares = {row["job_id"]: read(row["detail"]).shares for row in reversed(group)}
+        return tuple(
+            Other(name, row["queue"], row["priority"], pods[name], shares.get(name, {}))
+            for name, row in rows.items()
+        )
+
+    def _with_holders(self, events: list[Event]) -> list[Event]:
+        """Refusals, with who held most of what was short."""
+        wanted = sorted(
+            {(each.time, self._units.resource(label)) for each in events for label in _short(each)}
+        )
+        if not wanted:
+            return events
+        with reading(self._run.path):
+            held = self._held(wanted)
+        return [
+            replace(
+                each,
+                holders={
+                    resource: held[each.time, resource]
+                    for resource in dict.fromkeys(map(self._units.resource, _short(each)))
+                    if (each.time, resource) in held
+                },
+            )
+            if not each.figures.holders
+            else each
+            for each in events
+        ]
+
+    def _held(self, wanted: list[tuple[int, str]]) -> dict[tuple[int, str], tuple[tuple[str, int], ...]]:
+        """For times and resources the queues that held most, at the end of the instant."""
+        timeline = self._timeline
+        found: dict[tuple[int, str], tuple[tuple[str, int], ...]] = {}
+        queues = timeline.select("queue").unique().sort("queue")
+        asked = pl.DataFrame(wanted, schema={"time": pl.Int64, "resource": pl.String}, orient="row")
+        rows = (
+            asked.join(queues, how="cross")
+            .sort("time")
+            .join_asof(timeline, on="time", by=["queue", "resource"], check_sortedness=False)
+            .filter(pl.col("allocated") > 0)
+            .sort("time", "resource", "allocated", "queue", descending=[False, False, True, False])
+            .group_by("time", "resource", maintain_order=True)
+            .head(_HOLDERS)
+        )
+        for time, resource, queue, allocated in rows.select(
+            "time", "resource", "queue", "allocated"
+        ).iter_rows():
+            found[time, resource] = (*found.get((time, resource), ()), (queue, allocated))
+        return found
+
+    @cached_property
+    def _timeline(self) -> pl.DataFrame:
+        columns = ["time", "queue", "resource", "allocated"]
+        return self._run.micros("timeline").select(columns).collect().sort("time")
+
+    def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
+        """The last refusal of another job of the queue that waited as long as this one waited for a start."""
+        queue = self.row(name)["queue"]
+        since = first.events[0].time if first.since is None else first.since
+        until = self._run.window.end if first.start is None else first.start
+        started = pl.col("action").is_in(STARTS) & (pl.col("time") <= since)
+        with reading(self._run.path):
+            rows = self._run.micros("decisions").filter(
+                (pl.col("queue") == queue) & (pl.col("time") <= until) & (pl.col("job_id") != name)
+            )
+            gone = rows.filter(started).group_by("job").agg(since=pl.col("seq").max())
+            found = (
+                rows.filter(pl.col("action") == "refuse")
+                .join(gone, on="job", how="left")
+                .filter((pl.col("time") >= since) | (pl.col("seq") > pl.col("since").fill_null(-1)))
+                .sort("seq")
+                .tail(1)
+                .collect()
+            )
+        if found.is_empty():
+            return None
+        (event,) = self.events(found.to_dicts())
+        return found["job_id"][0], event
+
+
+def _short(event: Event) -> list[str]:
+    """What a refusal says is short; where it does not say, what is asked for; nothing if it names holders."""
+    figures = event.figures
+    if event.what != "refuse" or figures.holders:
+        return []
+    return [*(figures.short or figures.most_free or figures.request)]
+
+
+def _filled_in(events: Sequence[Event]) -> list[Event]:
+    """Refusals with holders that the record names, and with the figures that were recorded before."""
+    found: list[Event] = []
+    for event in events:
+        figures = event.figures
+        if event.what == "refuse" and figures.again:
+            first = next((each for each in reversed(found) if _is_first_of(each, event)), None)
+            if first is not None:
+                ahead, waits_for = figures.ahead, figures.waits_for
+                figures = replace(first.figures, again=True, ahead=ahead, waits_for=waits_for)
+                event = replace(event, figures=figures, as_at=first.time)
+        elif figures.holders:
+            event = replace(event, holders=_by_label(figures.holders))
+        found.append(event)
+    return found
+
+
+def _is_first_of(earlier: Event, event: Event) -> bool:
+    """Whether an earlier refusal has the figures of the reason of one that came again."""
+    mine, theirs = event.figures, earlier.figures
+    return (
+        earlier.what == "refuse"
+        and not theirs.again
+        and earlier.reason == event.reason
+        and theirs.lacks == mine.lacks
+        and theirs.message.startswith(mine.message)
+        and bool(mine.message or mine.lacks or not theirs.message)
+    )
+
+
+def _by_label(holders: Table) -> dict[str, tuple[tuple[str, int], ...]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for queue, amounts in holders.items():
+        for label, amount in amounts.items():
+            found.setdefault(label, []).append((queue, amount))
+    return {
+        label: tuple(sorted(held, key=lambda each: (-each[1], each[0])))
+        for label, held in sorted(found.items())
+    }
+
+
+def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
+    """What the decisions about all victims of a preemption say: from before the first to after the last."""
+    details = [read(text) for text in dict.fromkeys(row["detail"] for row in group)]
+    first = details[0]
+    if len(details) == 1:
+        return first
+    shares: dict[str, tuple[str, str]] = {}
+    taken: dict[str, dict[str, int]] = {}
+    for detail in details:
+        for name, (before, after) in detail.shares.items():
+            most, least = shares.get(name, (before, after))
+            shares[name] = max(most, before, key=share_of), min(least, after, key=share_of)
+        for name, amounts in detail.taken.items():
+            total = taken.setdefault(name, {})
+            for label, amount in amounts.items():
+                total[label] = total.get(label, 0) + amount
+    usage = {name: each for detail in details for name, each in detail.usage.items()}
+    quota = {name: each for detail in details for name, each in detail.quota.items()}
+    alike = all((each.node, each.criterion) == (first.node, first.criterion) for each in details)
+    if not alike:
+        first = replace(first, node="", criterion="", candidates=0)
+    return replace(first, shares=shares, taken=taken, usage=usage, quota=quota)
+
+
+def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
+    """Resource -> amount x microseconds that spans lost, each with the time."""
+    lost: dict[str, int] = {}
+    for span, time in spans:
+        for column, amount in span.items():
+            if column.startswith("request.") and amount and time:
+                resource = column.removeprefix("request.")
+                lost[resource] = lost.get(resource, 0) + amount * time
+    return lost
+
+
+def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:
+    """Cut a history after each instant with an eviction."""
+    stretch: list[Event] = []
+    since: int | None = None
+    for place, event in enumerate(events):
+        stretch.append(event)
+        over = any(each.what in EVICTIONS and each.time == event.time for each in stretch)
+        last = place + 1 == len(events)
+        if last or (over and events[place + 1].time != event.time):
+            cut = next((at for at, each in enumerate(stretch) if each.what in EVICTIONS), len(stretch))
+            since = _return(stretch[:cut]) if since is None else since
+            start = next((each.time for each in stretch if each.what in STARTS), None)
+            returned = _return(stretch[cut:])
+            yield Stretch(tuple(stretch), since, start, returned)
+            stretch, since = [], returned
+
+
+def _return(events: Sequence[Event]) -> int | None:
+    """When a wait first began in these events."""
+    return next((each.time for each in events if each.what in ("submit", "requeue")), None)

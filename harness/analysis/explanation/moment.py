@@ -1,0 +1,329 @@
+"""A queue over a whole run, or how queues stood at an instant and what was decided then."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.explanation.histories import Histories
+from harness.analysis.explanation.names import close_to
+from harness.analysis.explanation.sentences import Sentences
+from harness.analysis.explanation.standing import waiting
+from harness.analysis.explanation.vocabulary import Units
+from harness.base.errors import RunError
+from harness.base.text import aligned, counted, printable, times
+from harness.base.units import format_duration
+from harness.runs.folder import reading
+from harness.runs.run import Run
+from harness.runs.tenants import timeline_queue
+
+_SHOWN = 10
+
+
+class Moment:
+    """A queue, an instant, or a queue at an instant.
+
+    Args:
+        run: the run.
+        clock: how times are written.
+        units: how amounts are written.
+        queue: only this queue; None means all.
+        at: the state after this instant of the run, microseconds since its origin; None means the whole run.
+
+    Raises:
+        RunError: no job of the run is of that queue.
+    """
+
+    def __init__(self, run: Run, clock: Clock, units: Units, queue: str | None, at: int | None) -> None:
+        self._run = run
+        self._clock = clock
+        self._units = units
+        self.queue = queue
+        self.at = at
+        self._lives = Histories(run, units)
+        known = self._lives.jobs["queue"].unique().sort().to_list()
+        if queue is not None and queue not in known:
+            raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
+
+    def _meant(self, name: str, known: list[str]) -> str:
+        """What a queue that no job names may be: a quota, or another name."""
+        quota_of = self._run.info["cluster"]["quota_of"]
+        queues = [queue for queue, quota in quota_of.items() if quota == name]
+        if not queues:
+            return close_to(name, known)
+        return f"{name} is a quota; jobs of {', '.join(queues)} count against it"
+
+    def __str__(self) -> str:
+        """The text, as `harness explain` prints it."""
+        return self.text()
+
+    def text(self, *, everything: bool = False) -> str:
+        """The answer, safe for a terminal.
+
+        Args:
+            everything: list all jobs and decisions instead of the first ones.
+        """
+        most = len(self._lives.jobs) + self._run.info["outcome"]["jobs"] if everything else _SHOWN
+        parts = (
+            [self._of_run(most)]
+            if self.at is None
+            else [self._standing(), self._waiting(most), self._decided(most)]
+        )
+        return "\n\n".join(part for part in (*parts, self._end()) if part)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values; times and durations are microseconds."""
+        stopped = None if self._run.stopped is None else self._run.stopped.plain()
+        data: dict[str, Any] = {"schema": "1", "queue": self.queue, "at": self.at, "stopped": stopped}
+        if self.at is None:
+            data["jobs"] = self._jobs.to_dicts()
+            data["preempted"], data["preempts"] = (table.to_dicts() for table in self._preemptions)
+        else:
+            data["queues"] = self._levels.to_dicts()
+            data["waiting"] = self._waits.to_dicts()
+            data["decisions"] = self._instant.to_dicts()
+        return data
+
+    def _end(self) -> str:
+        """That the replay was ended before its end, where that is not later."""
+        stopped = self._run.stopped
+        if stopped is None or (self.at is not None and self.at < stopped.since):
+            return ""
+        return printable(stopped.told(self._clock.text(stopped.at)))
+
+    # --- a queue over the whole run -----------------------------------------------------------------------
+
+    @cached_property
+    def _hit(self) -> str:
+        """What evictions of the queue's jobs are called: some may have been without a preemptor."""
+        with reading(self._run.path):
+            evictions = (
+                self._run.micros("decisions")
+                .filter((pl.col("action") == "evict") & (pl.col("queue") == self.queue))
+                .select(pl.len())
+                .collect()
+                .item()
+            )
+        return "evicted" if evictions else "preempted"
+
+    @cached_property
+    def _jobs(self) -> pl.DataFrame:
+        """The queue's jobs, those that were hit most first."""
+        jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
+            wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
+        )
+        return jobs.sort("progress_lost", "wait", "row", descending=[True, True, False])
+
+    @cached_property
+    def _preemptions(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """How often, and by which rule, each queue preempted this one, and this one each queue."""
+        with reading(self._run.path):
+            rows = (
+                self._run.micros("decisions")
+                .filter(pl.col("action") == "preempt")
+                .select("time", "job", "queue", "by", "reason")
+                .join(
+                    self._lives.jobs.lazy().select(by="job_id", beneficiary="queue"),
+                    on="by",
+                    how="left",
+                )
+                .filter((pl.col("queue") == self.queue) | (pl.col("beneficiary") == self.queue))
+                .collect()
+            )
+
+        def table(mine: str, theirs: str) -> pl.DataFrame:
+            groups = rows.filter(pl.col(mine) == self.queue).group_by(queue=theirs, reason="reason")
+            return groups.agg(preemptions=pl.len(), jobs=pl.col("job").n_unique()).sort(
+                "preemptions", "queue", "reason", descending=[True, False, False]
+            )
+
+        return table("queue", "beneficiary"), table("beneficiary", "queue")
+
+    def _of_run(self, most: int) -> str:
+        jobs = self._jobs
+        states = ", ".join(
+            f"{count:,} {state}" for state, count in jobs["state"].value_counts().sort("state").iter_rows()
+        )
+        lost = format_duration(int(jobs["progress_lost"].to_physical().cast(pl.Int128).sum()))
+        taken = jobs.filter(pl.col("state") != "rejected")
+        waits = (taken["start_time"] - taken["submit_time"]).drop_nulls().sort().to_list()
+        never = taken.height - len(waits)
+        within = [
+            f"{format_duration(waits[place])} for {of}"
+            for of, percent in (("half of them", 50), ("95 of 100", 95), ("all", 100))
+            if taken.height and (place := (taken.height - 1) * percent // 100) < len(waits)
+        ]
+        if within:
+            starts = f"first start within {', '.join(within)}"
+        else:
+            starts = f"{'fewer than half' if waits else 'none'} of them started"
+        starts += f"; {never:,} had not started by the end of the run" if never else ""
+        several = (jobs.filter(jobs["progress_lost"].to_physical() > 0)["pods"] > 1).any()
+        over = ", summed over pods" if several else ""
+        preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].cast(pl.Int64).sum()
+        often = times(int(preemptions))
+        was = "was" if preempted == 1 else "were"
+        lines = [
+            f"queue {self.queue}: {counted(jobs.height, 'job')} ({states})",
+            f"  {starts}",
+            f"  {preempted:,} {was} {self._hit}, {often} in all, and lost {lost} of work{over}",
+        ]
+        parts = ["\n".join(printable(line) for line in lines)]
+        for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):
+            if not table.is_empty():
+                rows = [
+                    [queue or "(no job)", reason, f"{count:,}", f"{victims:,}"]
+                    for queue, reason, count, victims in table.head(most).iter_rows()
+                ]
+                parts.append(aligned([[title, "reason", "preemptions", "victims"], *rows], left=(0, 1)))
+        hit = jobs.filter(pl.col("preemptions") > 0).head(most)
+        if not hit.is_empty():
+            rows = [
+                [
+                    row["job_id"],
+                    f"{row['preemptions']:,}",
+                    format_duration(row["progress_lost"]),
+                    format_duration(row["wait"]),
+                ]
+                for row in hit.iter_rows(named=True)
+            ]
+            parts.append(aligned([["jobs that lost most", "preempted", "lost", "first wait"], *rows]))
+        return "\n\n".join(parts)
+
+    # --- an instant ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _levels(self) -> pl.DataFrame:
+        """What each queue held and waited for after the instant."""
+        rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
+        if self.queue is not None:
+            rows = rows.filter(pl.col("queue").is_in(self._in_timeline))
+        with reading(self._run.path):
+            last = rows.group_by("queue", "resource").last().sort("queue", "resource").collect()
+        return last.drop("time")
+
+    @property
+    def _in_timeline(self) -> list[str]:
+        """What the queue is called there: several names where its name stands for several quotas."""
+        jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
+        name = timeline_queue(jobs.columns, self._run.info["cluster"]["quota_of"])
+        return jobs.select(name.unique()).to_series().to_list()
+
+    def _standing(self) -> str:
+        assert self.at is not None
+        of = "" if self.queue is None else f", queue {self.queue}"
+        head = printable(f"at {self._clock.text(self.at)}{of}")
+        if self._levels.is_empty():
+            return f"{head}: nothing had been submitted"
+        quotas, quota_of = self._run.info["cluster"]["queues"], self._run.info["cluster"]["quota_of"]
+        rows = []
+        for row in self._levels.iter_rows(named=True):
+            resource = row["resource"]
+            nominal = quotas.get(quota_of.get(row["queue"]), {}).get("nominal", {}).get(resource)
+            rows.append(
+                [
+                    row["queue"],
+                    resource,
+                    self._units.amount(resource, row["allocated"]),
+                    "-" if nominal is None else self._units.amount(resource, nominal),
+                    self._units.amount(resource, row["pending"]),
+                    f"{row['running_jobs']:,}",
+                    f"{row['pending_jobs']:,}",
+                ]
+            )
+        titles = ["queue", "resource", "held", "quota", "waited for", "jobs holding", "jobs waiting"]
+        return f"{head}\n\n{aligned([titles, *rows], left=(0, 1))}"
+
+    @cached_property
+    def _waits(self) -> pl.DataFrame:
+        """Jobs that held nothing after the instant, the longest wait first, with the last refusal of each."""
+        rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
+        if self.queue is not None:
+            rows = rows.filter(pl.col("queue") == self.queue)
+        over = (pl.col("finish_time") <= self.at).fill_null(value=False)
+        finished = self._lives.jobs.filter(over)["row"].cast(pl.Int32)
+        with reading(self._run.path):
+            last = waiting(rows).filter(~pl.col("job").is_in(finished.implode())).collect()
+            why = pl.col("action").is_in(["refuse", "preempt"])
+            tried = (
+                self._run.micros("decisions")
+                .filter((pl.col("time") <= self.at) & why)
+                .with_columns(job=pl.when(pl.col("action") == "refuse").then("job").otherwise("by_job"))
+                .group_by("job")
+                .agg(refused=pl.col("seq").last(), attempt=pl.col("time").last())
+            )
+            in_wait = pl.when(pl.col("attempt") >= pl.col("since"))
+            return (
+                last.lazy().join(tried, on="job", how="left").sort("since", "job")
+                .with_columns(refused=in_wait.then("refused"), attempt=in_wait.then("attempt"))
+                .select("job_id", "refused", "since", "attempt").collect()
+            )  # fmt: skip
+
+    def _waiting(self, most: int) -> str:
+        waits = self._waits
+        if waits.is_empty():
+            return ""
+        assert self.at is not None
+        lines = [f"{counted(waits.height, 'job')} held nothing, the longest wait first"]
+        shown = waits.head(most)
+        rows = self._decisions(pl.col("seq").is_in(shown["refused"].drop_nulls().to_list()))
+        tried = {row["seq"]: row for row in rows.iter_rows(named=True)}
+        for job, number, since, attempt in shown.iter_rows():
+            line = f"  {job} since {self._clock.text(since)} ({format_duration(self.at - since)})"
+            if number is None:
+                line += self._behind(job)
+            else:
+                row = tried[number]
+                if row["action"] == "preempt":
+                    said = f"it preempts job {row['job_id']} ({row['reason']})"
+                else:
+                    said = self._sentence(row)
+                line += f": at {self._clock.text(attempt)} {said}"
+            lines.append(line)
+        if waits.height > most:
+            lines.append(f"  … and {waits.height - most:,} more")
+        return "\n".join(printable(line) for line in lines)
+
+    def _behind(self, job: str) -> str:
+        """For a job that was not tried itself: the one of its queue that failed last."""
+        first = self._last_tried.get(self._lives.row(job)["queue"])
+        return "" if first is None else f": not tried itself; of its queue job {first} failed last"
+
+    @cached_property
+    def _last_tried(self) -> dict[str, str]:
+        tried = self._waits.filter(pl.col("refused").is_not_null()).sort("refused")
+        return {self._lives.row(job)["queue"]: job for job in tried["job_id"]}
+
+    @cached_property
+    def _instant(self) -> pl.DataFrame:
+        """The decisions of the last instant up to the one asked for."""
+        rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
+        if self.queue is not None:
+            rows = rows.filter(pl.col("queue") == self.queue)
+        with reading(self._run.path):
+            return rows.filter(pl.col("time") == pl.col("time").max()).collect()
+
+    def _decided(self, most: int) -> str:
+        rows = self._instant
+        if rows.is_empty():
+            return ""
+        lines = [f"last decisions, at {self._clock.text(rows['time'][0])}"]
+        lines += [
+            f"  job {row['job_id']} of queue {row['queue']}: {self._sentence(row)}"
+            for row in rows.head(most).iter_rows(named=True)
+        ]
+        if rows.height > most:
+            lines.append(f"  … and {rows.height - most:,} more")
+        return "\n".join(printable(line) for line in lines)
+
+    def _decisions(self, which: pl.Expr) -> pl.DataFrame:
+        with reading(self._run.path):
+            return self._run.micros("decisions").filter(which).collect()
+
+    def _sentence(self, row: dict[str, Any]) -> str:
+        job = self._lives.row(row["job_id"])
+        (event,) = self._lives.events([row])
+        return Sentences(self._units, job["queue"], job["priority"], self._clock.text).about(event)

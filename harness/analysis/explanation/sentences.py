@@ -1,0 +1,355 @@
+"""What was recorded, as sentences: one renderer for all policies, over the vocabulary of their details."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from harness.analysis.explanation.history import Event, Other
+from harness.analysis.explanation.vocabulary import Figures, Table, Units, share_of
+from harness.base.text import counted
+from harness.base.units import HOUR, format_duration
+from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+
+_NAMED = 3
+
+
+class Sentences:
+    """Writes sentences.
+
+    Args:
+        units: how labels and amounts are written.
+        priority: of the job that the sentences are about.
+        queue: that job's.
+        time: how times are written.
+    """
+
+    def __init__(self, units: Units, queue: str, priority: int, time: Callable[[int], str]) -> None:
+        self._units = units
+        self._time = time
+        self._queue = queue
+        self._priority = priority
+
+    def about(self, event: Event) -> str:
+        """All that is known of an event."""
+        match event.what:
+            case "submit":
+                return f"submitted to queue {self._queue}: {pods(event.pods)}, priority {self._priority}"
+            case "admit":
+                return self._admitted(event)
+            case "start":
+                return f"{pods(event.pods)} started: what the job was admitted for is free"
+            case "bind":
+                return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
+            case "nominate":
+                return f"room is being made for {pods(event.pods)} on {_nodes(event.nodes)}"
+            case "unnominate":
+                return f"the room made for {pods(event.pods)} is given up"
+            case "preempt" | "evict":
+                return self._evicted(event)
+            case "gone":
+                return f"{pods(event.pods)} gone, what they held is free"
+            case "requeue":
+                return f"{pods(event.pods)} gone and back in the queue" if event.pods else "back in the queue"
+            case "finish":
+                return f"{pods(event.pods)} finished"
+            case "reject":
+                return f"rejected for good: {event.reason}"
+            case "refuse":
+                return self.refused(event)
+            case _:
+                return self._preempting(event)
+
+    def refused(self, event: Event) -> str:
+        """Why a job waits."""
+        figures = event.figures
+        parts = [f"waits{' again' if figures.again else ''}{_because(event)}"]
+        parts += self._in_the_way(figures)
+        if event.as_at is not None:
+            parts += self._holders(event)
+            parts.append(f"as at {self._time(event.as_at)}")
+        if figures.short:
+            missing = ", ".join(self._units.named(*each) for each in figures.short.items())
+            known = {label: figures.request[label] for label in figures.short if label in figures.request}
+            asked = f", asking for {self._listed(known)}" if known else ""
+            parts.append(f"short of {missing}{asked}")
+        elif figures.request and not figures.nodes:
+            parts.append(f"it asks for {self._listed(figures.request)}")
+        if figures.nominated:
+            ahead = {label: each for label, each in figures.nominated.items() if label in figures.short}
+            parts.append(f"pods nominated before it take {self._listed(ahead or figures.nominated)}")
+        if figures.message:
+            parts.append(figures.message)
+        parts += self._states(figures, list(figures.short or figures.request))
+        if figures.nodes:
+            parts.append(self._nodes_say(figures))
+        if figures.preemption:
+            parts.append(f"preemption: {figures.preemption}{self._governed(figures)}")
+        if figures.candidate:
+            parts.append(self._forbidden(figures))
+        if figures.not_freed:
+            parts.append(
+                "; ".join(f"{counted(count, 'node')}: {why}" for why, count in figures.not_freed.items())
+            )
+        return "; ".join([*parts, *(self._holders(event) if event.as_at is None else ())])
+
+    def _holders(self, event: Event) -> Iterator[str]:
+        """Who holds most of what is short."""
+        for label, holders in event.holders.items():
+            held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
+            yield f"most {self._units.kind(label)} held by {held}"
+
+    def _in_the_way(self, figures: Figures) -> Iterator[str]:
+        """The jobs that a refusal names."""
+        if figures.ahead:
+            kept = [f"{self._listed(amounts)} for job {job}" for job, amounts in figures.ahead.items()]
+            yield f"kept before its turn: {_some(kept)}"
+        if figures.waits_for:
+            jobs = [f"job {job}{_for(by)}" for job, by in figures.waits_for.items()]
+            yield f"it waits for {_some(jobs)}"
+
+    def _governed(self, figures: Figures) -> str:
+        """What would be borrowed, and the fields that forbid to preempt."""
+        fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
+        over = [
+            f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
+            f"{self._units.named(label, figures.quota.get(figures.queue, {}).get(label, 0))}"
+            for label in figures.borrows
+            for used in [figures.usage.get(figures.queue, {}).get(label, 0) + figures.request.get(label, 0)]
+        ]
+        said = "; ".join([*over, fields] if fields else over)
+        return f" ({said})" if said else ""
+
+    def _forbidden(self, figures: Figures) -> str:
+        """The shares that forbid to take a candidate, and the strategies that compare them."""
+        (mine, (_, share)), (theirs, (initial, final)) = _sides(figures)
+        against = "=" if share == initial else ">"
+        tests = {
+            TO_FINAL_SHARE: f"{share} > {final} of {theirs} without it",
+            TO_INITIAL_SHARE: f"{share} {against} {initial} of {theirs} with it",
+        }
+        said = [f"{tests[name]} ({name})" for name in figures.strategies if name in tests]
+        tried = f", after {figures.tried:,} in vain" if figures.tried else ""
+        return f"next would be job {figures.candidate}{tried}: share of {mine} {' and '.join(said)}"
+
+    def _admitted(self, event: Event) -> str:
+        figures = event.figures
+        text = "admitted"
+        chosen = _flavors(event.flavors)
+        if chosen:
+            text += f" on {'flavor' if len(chosen) == 1 else 'flavors'} {', '.join(chosen)}"
+        if figures.counts:
+            fewer = ", ".join(f"{count} of {name}" for name, count in figures.counts.items())
+            text += f" with fewer pods ({fewer})"
+        if figures.lenders:
+            lent = ", ".join(
+                f"{self._units.kind(label)} from {cohort}" for label, cohort in figures.lenders.items()
+            )
+            text += f"; borrows {lent}"
+        elif figures.borrowing:
+            text += f"; borrows from {figures.borrowing} levels up"
+        text += self._shares(figures) + _local_queues(figures)
+        if figures.checks:
+            times = (f"{check} after {format_duration(time)}" for check, time in figures.checks.items())
+            return f"{text}; it starts when its admission checks are ready ({', '.join(times)})"
+        return f"{text}; it starts when jobs that are leaving are gone" if event.waits else text
+
+    def _evicted(self, event: Event) -> str:
+        figures = event.figures
+        if not event.others:
+            text = f"{'preempted' if event.what == 'preempt' else 'evicted'}{_because(event)}"
+        else:
+            text = f"preempted by {self._side(event.others[0])}{_because(event)}"
+        if figures.round > 1:
+            text += f", round {figures.round} without progress"
+        text += f": {pods(event.pods)}"
+        if event.nodes:
+            text += f" on {_nodes(event.nodes)}"
+        parts = [text, *self._rule(figures)]
+        if figures.message and not event.others:
+            parts.append(figures.message)
+        if event.lost:
+            hours = ", ".join(
+                f"{amount / (self._unit(resource) * HOUR):,.2f} {resource}-hours"
+                for resource, amount in event.lost_amounts.items()
+            )
+            ran = format_duration(event.ran or 0)
+            lost = f"{format_duration(event.lost)} of work{summed(event.lost_pods)}"
+            parts.append(f"it had run for {ran} and lost {lost}" + (f" ({hours})" if hours else ""))
+        elif event.ran:
+            parts.append(f"it had run for {format_duration(event.ran)} and lost no work")
+        elif event.ran is not None:
+            parts.append("it had not run yet, so no work was lost")
+        return "; ".join(parts)
+
+    def _preempting(self, event: Event) -> str:
+        victims = ", ".join(self._side(other, queue=False) for other in event.others[:_NAMED])
+        if len(event.others) > _NAMED:
+            victims += f" and {len(event.others) - _NAMED:,} more"
+        text = f"it preempts {victims} of queue {event.others[0].queue}{_because(event)}"
+        return "; ".join([text, *self._rule(event.figures, event.others)])
+
+    def _rule(self, figures: Figures, victims: Sequence[Other] = ()) -> Iterator[str]:
+        """The figures that justify a preemption."""
+        if figures.queue and figures.request:
+            yield f"{figures.queue} asked for {self._listed(figures.request)}"
+        yield from self._states(figures, list(figures.request or figures.runtime.get(figures.queue, {})))
+        if figures.taken:
+            gave = ", ".join(
+                f"{name} loses {self._listed(amounts)}" for name, amounts in figures.taken.items()
+            )
+            yield gave
+        shares = self._shares(figures)
+        if shares:
+            yield shares.removeprefix("; ") + _own_shares(figures, victims)
+        if figures.local_queues:
+            yield _local_queues(figures).removeprefix("; ")
+        if figures.criterion:
+            among = f" of {figures.candidates:,} candidates" if figures.candidates > 1 else ""
+            yield f"{figures.node or 'the node'} was chosen by: {figures.criterion}{among}"
+        if figures.pdb_violations:
+            yield f"{figures.pdb_violations:,} victims break a disruption budget"
+
+    def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
+        """What queues use of what they are guaranteed, and their pool."""
+        for name in figures.usage:
+            bounds = {"runtime": figures.runtime, "at most": figures.most}
+            said = self._used(figures.usage[name], figures.quota, bounds, name, labels)
+            if said:
+                yield f"{name} used {said}"
+        if figures.pool is not None:
+            name, usage, quota = figures.pool
+            said = self._used(usage, {name: quota}, {}, name, labels)
+            if said:
+                yield f"all queues{f' of {name}' if name else ''} used {said}"
+
+    def _used(
+        self,
+        usage: Mapping[str, int],
+        quota: Table,
+        bounds: Mapping[str, Table],
+        name: str,
+        labels: Sequence[str],
+    ) -> str:
+        parts = []
+        for label in labels:
+            guaranteed = quota.get(name, {}).get(label)
+            if label not in usage and guaranteed is None:
+                continue
+            used = usage.get(label, 0)
+            text = self._units.named(label, used)
+            if guaranteed is not None:
+                text = f"{self._units.amount(label, used)} of {self._units.named(label, guaranteed)}"
+            known = ((word, table.get(name, {}).get(label)) for word, table in bounds.items())
+            listed = [f"{word} {self._units.named(label, each)}" for word, each in known if each is not None]
+            if listed:
+                text += f" ({', '.join(listed)})"
+            parts.append(text)
+        return ", ".join(parts)
+
+    def _nodes_say(self, figures: Figures) -> str:
+        parts = []
+        for reason, count in figures.nodes.items():
+            resource = reason.removeprefix("Insufficient ")
+            text = f"{counted(count, 'node')}: {reason}"
+            if resource in figures.most_free and resource in figures.request:
+                asked = self._units.named(resource, figures.request[resource])
+                free = self._units.named(resource, figures.most_free[resource])
+                text += f" ({asked} asked for, at most {free} free on one)"
+            parts.append(text)
+        return ", ".join(parts)
+
+    def _shares(self, figures: Figures) -> str:
+        if not figures.shares:
+            return ""
+        pairs = (
+            f"{name} {before}" if before == after else f"{name} {before} → {after}"
+            for name, (before, after) in figures.shares.items()
+        )
+        return f"; share of {', '.join(pairs)}"
+
+    def _side(self, other: Other, *, queue: bool = True) -> str:
+        text = f"job {other.job}"
+        if queue:
+            text += f" of queue {other.queue}"
+        if other.priority != self._priority:
+            text += f" with priority {other.priority} over {self._priority}" if queue else (
+                f" with priority {other.priority}")  # fmt: skip
+        return text
+
+    def _listed(self, amounts: Mapping[str, int]) -> str:
+        return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
+
+    def _unit(self, resource: str) -> int:
+        """How much of a resource a resource-hour is of: a core, a GiB, or one."""
+        return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
+
+
+def _because(event: Event) -> str:
+    return f" ({event.reason})" if event.reason else ""
+
+
+def pods(count: int) -> str:
+    """So many pods."""
+    return counted(count, "pod")
+
+
+def summed(pods: int) -> str:
+    """What stands behind time that is summed over so many pods."""
+    return f", summed over {pods:,} pods" if pods > 1 else ""
+
+
+def _together(figures: Figures) -> str:
+    """Which pods were placed at once; of a pod group perhaps not all."""
+    if figures.waiting:
+        return f", {figures.gang} of its group together while {figures.waiting} more wait"
+    return f", all {figures.gang} of its gang together" if figures.gang > 1 else ""
+
+
+def _nodes(nodes: Mapping[str, int]) -> str:
+    named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
+    more = f" and {len(named) - _NAMED:,} more nodes" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def _for(preemptor: str) -> str:
+    return f" (preempted for job {preemptor})" if preemptor else ""
+
+
+def _some(named: Sequence[str]) -> str:
+    """The first ones of some jobs."""
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def _sides(figures: Figures) -> list[tuple[str, tuple[str, str]]]:
+    """The two sides of shares that forbid a preemption: the one whose share grows first."""
+    return sorted(figures.shares.items(), key=lambda side: _is_less(*side[1]), reverse=True)
+
+
+def _is_less(before: str, after: str) -> bool:
+    return share_of(before) < share_of(after)
+
+
+def _own_shares(figures: Figures, victims: Sequence[Other]) -> str:
+    """What the shares become victim by victim, where several go."""
+    steps = [
+        (share_of(before), f"{victim.job} {name} {before} → {after}")
+        for victim in victims
+        for name, (before, after) in victim.shares.items()
+        if before != after
+    ]
+    steps.sort(key=lambda step: step[0], reverse=True)
+    return f" ({_some([text for _, text in steps])})" if len(steps) > 1 else ""
+
+
+def _local_queues(figures: Figures) -> str:
+    """The usage that orders LocalQueues."""
+    said = ", ".join(f"{name} {usage}" for name, usage in figures.local_queues.items())
+    return f"; usage of LocalQueue {said}" if said else ""
+
+
+def _flavors(text: str) -> list[str]:
+    """The flavors of an admission, each once."""
+    chosen = json.loads(text) if text else {}
+    return list(dict.fromkeys(flavor for of_pod_set in chosen.values() for flavor in of_pod_set.values()))

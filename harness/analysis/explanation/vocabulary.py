@@ -1,0 +1,249 @@
+"""The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
+
+`docs/explain.md` describes them for authors of policies. A field that is missing says nothing; one that is
+not of the form expected here is passed over, since a third party's policy may use the name for its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Any
+
+from harness.base.units import format_amount, plain_number
+
+Table = Mapping[str, Mapping[str, int]]
+"""Name of a queue, quota or reason -> label of a resource (or `count`) -> amount."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a detail says.
+
+    Attributes:
+        queue: the quota that asks: the preemptor's, or that of a job that waits.
+        message: the component's own sentence.
+        request, short: label -> amount that is asked for, and that is missing of it.
+        usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
+        runtime: name -> label -> amount allowed then, where that follows from what all ask for.
+        taken: name -> label -> amount that a preemption takes from a quota.
+        pool: what several queues share: its name, usage and quota.
+        shares: name -> weighted share before and after.
+        local_queues: LocalQueue -> the usage that orders it among others.
+        nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
+        most_free: resource -> the most of it that any one node has free.
+        preemption: why nobody is preempted.
+        node, criterion, candidates: the node chosen for a preemption, why it, and among how many.
+        pdb_violations: victims that break a disruption budget.
+        borrowing: how many levels up a quota comes from.
+        lenders: label -> cohort that lends it.
+        counts: pod set -> pods, where fewer than asked for were admitted.
+        checks: admission check -> microseconds from the reservation of quota until it is ready.
+        round: which eviction in a row this is without progress of either side.
+        gang: how many pods are placed together; waiting: how many of a pod group still wait then.
+        pod: the pod that it is about.
+        nominated: label -> amount that pods take which are nominated before it.
+        holders: queue -> label -> amount, of those that hold most of what is short.
+        ahead: job -> label -> amount that is kept for jobs that were served before it.
+        waits_for: jobs that go, are to go, or come first -> the job that they go for, or "".
+        fields: fields of manifests that keep it from preempting -> their values.
+        borrows: labels of what it would borrow, where that matters.
+        tried: how many were taken in vain before shares forbid more.
+        candidate, strategies: who would be next, and what forbids it: `shares` are those with the job, and
+            without the candidate.
+        lacks: what alone is missing, where that is no quota.
+        again: whether the same was recorded before in this wait, with all figures.
+    """
+
+    queue: str = ""
+    message: str = ""
+    request: Mapping[str, int] = field(default_factory=dict)
+    short: Mapping[str, int] = field(default_factory=dict)
+    usage: Table = field(default_factory=dict)
+    quota: Table = field(default_factory=dict)
+    most: Table = field(default_factory=dict)
+    runtime: Table = field(default_factory=dict)
+    taken: Table = field(default_factory=dict)
+    pool: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None
+    shares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    local_queues: Mapping[str, str] = field(default_factory=dict)
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    not_freed: Mapping[str, int] = field(default_factory=dict)
+    most_free: Mapping[str, int] = field(default_factory=dict)
+    preemption: str = ""
+    node: str = ""
+    criterion: str = ""
+    candidates: int = 0
+    pdb_violations: int = 0
+    borrowing: int = 0
+    lenders: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    checks: Mapping[str, int] = field(default_factory=dict)
+    round: int = 0
+    gang: int = 0
+    waiting: int = 0
+    pod: str = ""
+    nominated: Mapping[str, int] = field(default_factory=dict)
+    holders: Table = field(default_factory=dict)
+    ahead: Table = field(default_factory=dict)
+    waits_for: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    borrows: tuple[str, ...] = ()
+    tried: int = 0
+    candidate: str = ""
+    strategies: tuple[str, ...] = ()
+    lacks: str = ""
+    again: bool = False
+
+
+def read(detail: str | None) -> Figures:
+    """What a detail says; nothing where there is none."""
+    found = json.loads(detail) if detail else {}
+    if not isinstance(found, dict):
+        return Figures()
+    pool = found.get("pool")
+    gang = found.get("gang")
+    return Figures(
+        queue=_text(found.get("queue")),
+        message=_text(found.get("message")),
+        request=_amounts(found.get("request")),
+        short=_amounts(found.get("short")),
+        usage=_table(found.get("usage")),
+        quota=_table(found.get("quota")),
+        most=_table(found.get("max")),
+        runtime=_table(found.get("runtime")),
+        taken=_table(found.get("taken")),
+        pool=_pool(pool) if isinstance(pool, dict) else None,
+        shares=_shares(found.get("share")),
+        local_queues=_usages(found.get("localQueues")),
+        nodes=_counts(found.get("nodes")),
+        not_freed=_counts(found.get("not_freed")),
+        most_free=_amounts(found.get("most_free")),
+        preemption=_text(found.get("preemption")),
+        node=_text(found.get("node")),
+        criterion=_text(found.get("criterion")),
+        candidates=_number(found.get("candidates")),
+        pdb_violations=_number(found.get("pdb_violations")),
+        borrowing=_number(found.get("borrowing")),
+        lenders=_texts(found.get("lenders")),
+        counts=_amounts(found.get("counts")),
+        checks=_amounts(found.get("checks")),
+        round=_number(found.get("round")),
+        gang=_number(gang.get("pods") if isinstance(gang, dict) else gang),
+        waiting=_number(found.get("waiting")),
+        pod=_text(found.get("pod")),
+        nominated=_amounts(found.get("nominated")),
+        holders=_table(found.get("holders")),
+        ahead=_table(found.get("ahead")),
+        waits_for=_texts(found.get("waitsFor")),
+        fields=_usages(found.get("fields")),
+        borrows=_names(found.get("borrows")),
+        tried=_number(found.get("tried")),
+        candidate=_text(found.get("candidate")),
+        strategies=_names(found.get("strategies")),
+        lacks=_text(found.get("lacks")),
+        again=found.get("again") is True,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _amounts(value: Any) -> dict[str, int]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: amount for key, amount in sorted(value.items()) if type(amount) is int}
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: text for key, text in sorted(value.items()) if isinstance(text, str)}
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _table(value: Any) -> dict[str, dict[str, int]]:
+    return (
+        {key: _amounts(amounts) for key, amounts in sorted(value.items())} if isinstance(value, dict) else {}
+    )
+
+
+def _counts(value: Any) -> dict[str, int]:
+    return {reason: row["count"] for reason, row in _table(value).items() if "count" in row}
+
+
+def _pool(value: Mapping[str, Any]) -> tuple[str, Mapping[str, int], Mapping[str, int]]:
+    return _text(value.get("name")), _amounts(value.get("usage")), _amounts(value.get("quota"))
+
+
+def _shares(value: Any) -> dict[str, tuple[str, str]]:
+    if not isinstance(value, dict):
+        return {}
+    pairs = {name: pair for name, pair in sorted(value.items()) if isinstance(pair, list) and len(pair) == 2}
+    return {name: (_share(before), _share(after)) for name, (before, after) in pairs.items()}
+
+
+def _usages(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {name: _share(usage) for name, usage in sorted(value.items())}
+
+
+def _share(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return str(value)
+    return plain_number(value, 6).replace(",", "")
+
+
+def share_of(text: str) -> float:
+    """A share as a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return inf
+
+
+class Units:
+    """Writes amounts by the label of what they are of: a resource, or `flavor/resource`.
+
+    Args:
+        resources: the resources that are known, since their names may contain a slash too.
+        flavors: whether flavors are to be named: there are several.
+    """
+
+    def __init__(self, resources: Iterable[str], *, flavors: bool = False) -> None:
+        self._known = frozenset(resources)
+        self._flavors = flavors
+
+    def resource(self, label: str) -> str:
+        """The resource that a label names."""
+        if label not in self._known and "/" in label:
+            rest = label.partition("/")[2]
+            if rest in self._known:
+                return rest
+        return label
+
+    def amount(self, label: str, amount: int) -> str:
+        """An amount without its unit: `8`, `500m`, `16Gi`."""
+        return format_amount(self.resource(label), amount)
+
+    def kind(self, label: str) -> str:
+        """What a label is of: `nvidia.com/gpu`, with several flavors `nvidia.com/gpu of spot`."""
+        resource = self.resource(label)
+        if not self._flavors or resource == label:
+            return resource
+        return f"{resource} of {label.removesuffix(f'/{resource}')}"
+
+    def named(self, label: str, amount: int) -> str:
+        """An amount with what it is of: `8 nvidia.com/gpu`."""
+        return f"{self.amount(label, amount)} {self.kind(label)}"

@@ -1,0 +1,248 @@
+"""From when until when jobs and pods had something, and who was preempted for whom.
+
+It is found out of the decisions in one pass. A job has something from the decision that gave it quota or
+resources until it has neither; a pod from its binding until it is gone or has finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from harness.base.errors import RunError
+from harness.plugins.measurement import Window
+from harness.runs.folder import reading
+from harness.runs.run import Run
+
+FINISHED = "finished"
+IN_PART = "the pods that it had finished; others of it waited"
+AT_THE_END = "had it at the end of the run"
+
+_READ = (
+    "time",
+    "action",
+    "job",
+    "pod_number",
+    "successor",
+    "pods",
+    "holding",
+    "by",
+    "by_job",
+    "reason",
+    "node",
+)
+_SILENT = ("refuse", "nominate", "unnominate")
+_EVICTIONS = ("preempt", "evict")
+
+
+@dataclass(slots=True)
+class Stay:
+    """A span in which a job had quota or resources, or in which a pod was on a node.
+
+    Attributes:
+        job: its row in `jobs.parquet`.
+        pod: the pod's number and how often it had been recreated; None of a whole job.
+        node: of a pod.
+        start: microseconds since the trace's origin.
+        waited: how long the job had had nothing before, or the pod had been in its queue.
+        held: when the job began to hold resources, if it did.
+        end: when it was over, or the end of the run.
+        how: how it ended, in words.
+        hits: when pods of the job, or all of it, were preempted: numbers of a `Preemption` each.
+    """
+
+    job: int
+    start: int
+    pod: tuple[int, int] | None = None
+    node: str | None = None
+    waited: int = 0
+    held: int | None = None
+    end: int = 0
+    how: str = AT_THE_END
+    hits: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """One decision to preempt.
+
+    Attributes:
+        number: its place among all preemptions of the run.
+        time: microseconds since the trace's origin.
+        by: the preemptor's name, or "" where there is none on record.
+        by_job: its row in `jobs.parquet`, if it has one.
+        victim: the row of the victim's job.
+        pods: how many of its pods.
+        reason: the component's word for the rule.
+    """
+
+    number: int
+    time: int
+    by: str
+    by_job: int | None
+    victim: int
+    pods: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Everything of a run that overlaps a window.
+
+    Attributes:
+        jobs: stays of jobs, by start.
+        pods: stays of pods on nodes, by start.
+        preemptions: in order; those within the window.
+    """
+
+    jobs: Sequence[Stay]
+    pods: Sequence[Stay]
+    preemptions: Sequence[Preemption]
+
+
+def holding(run: Run, window: Window) -> Holding:
+    """What jobs and pods had within a window of a run, and the preemptions in it.
+
+    Raises:
+        RunError: a table is damaged, or the run is so old that it does not say when jobs hold resources.
+    """
+    if run.info["schema"] == "2":
+        raise RunError(
+            f"run {run.info['run']} does not say when jobs hold resources: it is of schema 2",
+            hint="replay it again",
+        )
+    with reading(run.path):
+        over = run.micros("jobs").select("finish_time").collect()["finish_time"].to_list()
+        ledger = _Ledger(over)
+        for batch in run.batches("decisions", _READ):
+            for row in batch.filter(~pl.col("action").is_in(_SILENT)).iter_rows(named=True):
+                ledger.take(row)
+    ledger.close(run.window.end)
+    found = [each for each in ledger.preemptions if window.start <= each.time <= window.end]
+
+    def within(stays: list[Stay]) -> list[Stay]:
+        seen = [stay for stay in stays if stay.end >= window.start and stay.start <= window.end]
+        return sorted(seen, key=lambda stay: (stay.start, stay.job, stay.pod or (0, 0)))
+
+    return Holding(within(ledger.stays), within(ledger.pod_stays), found)
+
+
+class _Ledger:
+    """Who has what, decision by decision.
+
+    Args:
+        over: when the last pod of each job had finished; None where that is not so.
+    """
+
+    def __init__(self, over: Sequence[int | None]) -> None:
+        self._over = over
+        self._admitted: set[int] = set()
+        self._holds: set[int] = set()
+        self._since: dict[int, int] = {}  # job -> when it came to have nothing
+        self._back: dict[int, int] = {}  # job -> when all of it came to its queue
+        self._back_of_pods: dict[
+            int, dict[int, int]
+        ] = {}  # and those pods that came back by themselves since
+        self._open: dict[int, Stay] = {}
+        self._pods: dict[int, dict[tuple[int, int], Stay]] = {}
+        self._evicted: dict[int, str] = {}
+        self.stays: list[Stay] = []
+        self.pod_stays: list[Stay] = []
+        self.preemptions: list[Preemption] = []
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """One decision."""
+        time, action, job = row["time"], row["action"], row["job"]
+        if action in ("submit", "requeue"):
+            if row["pod_number"] is None:
+                self._back[job], self._back_of_pods[job] = time, {}
+            else:
+                self._back_of_pods[job][row["pod_number"]] = time
+            self._since.setdefault(job, time)
+        elif action in _EVICTIONS:
+            self._evict(row)
+        elif action == "bind":
+            key = row["pod_number"], row["successor"]
+            waited = time - self._back_of_pods[job].get(row["pod_number"], self._back[job])
+            stay = Stay(job, time, key, row["node"], waited, held=time)
+            self._pods.setdefault(job, {})[key] = stay
+        elif action in ("gone", "finish"):
+            self._release(row)
+        if action == "admit":
+            self._admitted.add(job)
+        if action == "admit" or row["holding"] == 1:
+            stay = self._open.get(job) or self._begin(job, time)
+            if row["holding"] == 1:
+                self._holds.add(job)
+                stay.held = time if stay.held is None else stay.held
+        elif row["holding"] == -1:
+            self._holds.discard(job)
+            if action != "finish":
+                self._end(job, time, self._evicted.get(job, action))
+            elif self._over[job] == time:
+                self._end(job, time, FINISHED)
+            elif job not in self._admitted:  # else those of its pods that wait have its quota
+                self._end(job, time, IN_PART)
+
+    def close(self, end: int) -> None:
+        """Whoever still has something keeps it until the end of the run."""
+        for stay in self._open.values():
+            stay.end = end
+            self.stays.append(stay)
+        for pods in self._pods.values():
+            for stay in pods.values():
+                stay.end = end
+                self.pod_stays.append(stay)
+
+    def _begin(self, job: int, time: int) -> Stay:
+        stay = self._open[job] = Stay(job, time, waited=time - self._since[job])
+        return stay
+
+    def _end(self, job: int, time: int, how: str) -> None:
+        stay = self._open.pop(job)
+        stay.end, stay.how = time, how
+        self._since[job] = time
+        self.stays.append(stay)
+
+    def _evict(self, row: Mapping[str, Any]) -> None:
+        time, job, reason = row["time"], row["job"], row["reason"] or ""
+        by = row["by"] or ""
+        how = (
+            f"evicted ({reason})" if row["action"] == "evict" else f"preempted by {by or 'nobody'} ({reason})"
+        )
+        self._evicted[job] = how
+        stay = self._open.get(job)
+        if row["action"] == "preempt":
+            if stay is not None:
+                stay.hits.append(len(self.preemptions))
+            self.preemptions.append(
+                Preemption(len(self.preemptions), time, by, row["by_job"], job, row["pods"], reason)
+            )
+        pods = self._pods.get(job, {})
+        key = (row["pod_number"], row["successor"])
+        for each in pods.values() if row["pod_number"] is None else [pods[key]] if key in pods else []:
+            each.how = how
+        if row["pod_number"] is None:
+            self._admitted.discard(job)
+        if stay is not None and job not in self._holds:
+            self._end(job, time, how)  # it had quota only, which is given back at once
+
+    def _release(self, row: Mapping[str, Any]) -> None:
+        pods = self._pods.get(row["job"], {})
+        for key in self._released(row, pods):
+            stay = pods.pop(key)
+            stay.end = row["time"]
+            if row["action"] == "finish":
+                stay.how = FINISHED
+            self.pod_stays.append(stay)
+
+    @staticmethod
+    def _released(row: Mapping[str, Any], pods: Mapping[Any, Stay]) -> Iterator[tuple[int, int]]:
+        """The pods on nodes that a row is about: all of the job where it names none."""
+        if row["pod_number"] is None:
+            yield from list(pods)
+        elif (row["pod_number"], row["successor"]) in pods:
+            yield row["pod_number"], row["successor"]

@@ -1,0 +1,164 @@
+"""A run's timeline as time series in OpenMetrics' text format, for Prometheus and Grafana.
+
+It is what a Prometheus would have seen that asked at regular times: levels between two of them are not in it.
+The format: https://prometheus.io/docs/specs/om/open_metrics_spec/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+import polars as pl
+
+from harness.analysis.export.sink import BinarySink
+from harness.base.errors import OptionError
+from harness.base.units import SECOND, format_duration
+from harness.plugins.measurement import Window
+from harness.runs.folder import reading
+from harness.runs.run import Run
+from harness.runs.tenants import timeline_queue
+
+MOST = 20_000_000
+"""Samples of queues in a file: some two gigabytes."""
+
+_LEVELS = {
+    "allocated": "What pods of the queue hold.",
+    "pending": "What waiting pods of the queue ask for.",
+    "held": "The quota that admitted jobs of the queue hold.",
+}
+_JOBS = {
+    "running_jobs": "Jobs of the queue that hold resources.",
+    "pending_jobs": "Jobs of the queue that wait.",
+}
+_UNITS = {"cpu": "core", "memory": "byte", "ephemeral-storage": "byte"}
+
+
+def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> None:
+    """Write the levels of all queues, quotas and the cluster, and preemptions, at regular times.
+
+    Args:
+        run: the run.
+        window: the first time is its beginning, none is later than its end.
+        step: from one time to the next, microseconds.
+        file: gets the text. Times of a trace without timestamps count from 1970-01-01.
+
+    Raises:
+        OptionError: that would be more than `MOST` samples.
+        RunError: a table is damaged.
+    """
+    for text in _Series(run, window, step).families():
+        file.write(text.encode("utf-8", errors="replace"))
+    file.write(b"# EOF\n")
+
+
+class _Series:
+    """Samples, of each series in order of time.
+
+    Args:
+        run: the run.
+        window: from when until when.
+        step: from one time to the next, microseconds.
+
+    Raises:
+        OptionError: these would be more than `MOST`.
+    """
+
+    def __init__(self, run: Run, window: Window, step: int) -> None:
+        self._run = run
+        with reading(run.path):
+            self._timeline = run.micros("timeline").collect()
+        self._queues = self._timeline["queue"].unique().sort().to_list()
+        each = len(_LEVELS) * len(run.resources) + len(_JOBS)
+        samples = ((window.end - window.start) // step + 1) * len(self._queues) * each
+        if samples > MOST:
+            raise OptionError(
+                f"every {format_duration(step)} would be {samples:,} samples, more than {MOST:,}",
+                hint="choose a longer --step, or less of the run with --from and --to",
+            )
+        times = pl.int_range(window.start, window.end + 1, step, dtype=pl.Int64, eager=True)
+        self._times = pl.DataFrame({"time": times})
+        origin = run.info["trace"]["origin_us"]
+        self._stamps = [_seconds(origin + time) for time in times]
+
+    def families(self) -> Iterator[str]:
+        """Metric by metric, what it is and its samples."""
+        resources = self._run.resources
+        for column, help_text in _LEVELS.items():
+            name = f"harness_queue_{column}"
+            yield _head(name, "gauge", help_text)
+            for queue in self._queues:
+                for resource in resources:
+                    labels = self._labels(queue=queue, **_of(resource))
+                    yield self._lines(name, labels, self._sampled(queue, resource, column), resource)
+        for column, help_text in _JOBS.items():
+            name = f"harness_queue_{column}"
+            yield _head(name, "gauge", help_text)
+            for queue in self._queues:
+                yield self._lines(name, self._labels(queue=queue), self._sampled(queue, resources[0], column))
+        yield _head("harness_quota_nominal", "gauge", "The quota's own part of the cluster.")
+        for quota, known in self._run.info["cluster"]["queues"].items():
+            for resource, amount in known["nominal"].items():
+                labels = self._labels(quota=quota, **_of(resource))
+                yield self._constant("harness_quota_nominal", labels, amount, resource)
+        yield _head("harness_cluster_capacity", "gauge", "What all nodes, or all quotas, have together.")
+        for resource, amount in self._run.capacity.items():
+            labels = self._labels(**_of(resource))
+            yield self._constant("harness_cluster_capacity", labels, amount, resource)
+        yield from self._preemptions()
+
+    def _sampled(self, queue: str, resource: str, column: str) -> pl.Series:
+        """The level at each time: that of the last change until then."""
+        of_it = self._timeline.filter((pl.col("queue") == queue) & (pl.col("resource") == resource))
+        return self._times.join_asof(of_it.select("time", column), on="time")[column].fill_null(0)
+
+    def _preemptions(self) -> Iterator[str]:
+        name = "harness_preemptions"
+        yield _head(name, "counter", "How often jobs or pods of the queue were preempted, by reason.")
+        run = self._run
+        with reading(run.path):
+            jobs = run.micros("jobs").collect()
+            shown = jobs.select(timeline_queue(jobs.columns, run.info["cluster"]["quota_of"])).to_series()
+            rows = (
+                run.micros("decisions")
+                .filter(pl.col("action") == "preempt")
+                .select("time", "job", pl.col("reason").fill_null(""))
+                .collect()
+            )
+        rows = rows.with_columns(queue=shown.gather(rows["job"]))
+        for (queue, reason), found in sorted(rows.partition_by("queue", "reason", as_dict=True).items()):
+            reached = found.select("time", total=pl.int_range(1, pl.len() + 1))
+            totals = self._times.join_asof(reached, on="time")["total"].fill_null(0)
+            yield self._lines(f"{name}_total", self._labels(queue=queue, reason=reason), totals)
+
+    def _constant(self, name: str, labels: str, amount: int, resource: str) -> str:
+        return self._lines(name, labels, pl.repeat(amount, len(self._stamps), eager=True), resource)
+
+    def _labels(self, **labels: str) -> str:
+        known = {"run": self._run.label, **labels}
+        return ",".join(f'{name}="{_escaped(value)}"' for name, value in known.items())
+
+    def _lines(self, name: str, labels: str, values: pl.Series, resource: str = "") -> str:
+        start = f"{name}{{{labels}}}"
+        shown = [_cores(value) for value in values] if resource == "cpu" else values.to_list()
+        return "".join(f"{start} {value} {stamp}\n" for value, stamp in zip(shown, self._stamps, strict=True))
+
+
+def _head(name: str, kind: str, help_text: str) -> str:
+    return f"# TYPE {name} {kind}\n# HELP {name} {_escaped(help_text)}\n"
+
+
+def _of(resource: str) -> Mapping[str, str]:
+    return {"resource": resource, "unit": _UNITS.get(resource, "count")}
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _cores(millicores: int) -> str:
+    return f"{Decimal(millicores) / 1000:f}"
+
+
+def _seconds(microseconds: int) -> str:
+    return f"{Decimal(microseconds) / SECOND:f}"

@@ -1,0 +1,328 @@
+"""A run as a trace for Perfetto's viewer and trace processor, in their protocol buffers.
+
+Tracks: the whole cluster and every queue with its counters, jobs of each queue while they have quota or
+resources, and pods of each node. A preemption is a flow from the preemptor's event on a track of its queue to
+the victim's slice. Field numbers are those of `perfetto/trace/perfetto_trace.proto`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import count
+
+import polars as pl
+
+from harness.analysis.export.holding import Preemption, Stay, holding
+from harness.analysis.export.protobuf import double, fixed64, integer, message, text
+from harness.analysis.export.sink import BinarySink
+from harness.base.units import format_amount, format_duration
+from harness.plugins.measurement import Window
+from harness.runs.folder import reading
+from harness.runs.run import Run
+from harness.runs.tenants import timeline_queue
+
+_PACKET, _TIMESTAMP, _SEQUENCE, _SEQUENCE_FLAGS, _CLOCKS, _EVENT, _DESCRIPTOR = 1, 8, 10, 13, 6, 11, 60
+_TYPE, _TRACK, _NAME, _ARGUMENT, _COUNT, _AMOUNT, _FLOW, _FLOW_END = 9, 11, 23, 4, 30, 44, 47, 48
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_REALTIME, _BOOTTIME = 1, 6
+_EXPLICIT = 3
+"""Children of a track are shown in the order of their ranks."""
+
+_ONE_SEQUENCE = integer(_SEQUENCE, 1)
+
+
+def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
+    """Write what happened within a window of a run.
+
+    Args:
+        run: the run.
+        window: what overlaps it is written, cut at its ends.
+        file: gets the trace. Its times are in nanoseconds: where jobs have timestamps since the run's origin,
+            and the viewer can show the timestamps; else as durations in the run's tables count.
+
+    Raises:
+        RunError: a table is damaged, or of an old run that does not say when jobs hold resources.
+    """
+    file.write(_packet(_ONE_SEQUENCE + integer(_SEQUENCE_FLAGS, 1) + _clocks(run)))
+    for packet in _Trace(run, window).packets():
+        file.write(packet)
+
+
+def _packet(content: bytes) -> bytes:
+    return message(_PACKET, content)
+
+
+def _clocks(run: Run) -> bytes:
+    """What o'clock it is at time 0, where the trace knows."""
+    origin = run.info["trace"]["origin_us"] * 1000
+    if run.info["trace"].get("times") != "timestamp" or origin < 0:
+        return b""
+    clocks = [(_BOOTTIME, 0), (_REALTIME, origin)]
+    snapshot = b"".join(message(1, integer(1, clock) + integer(2, time)) for clock, time in clocks)
+    return integer(_TIMESTAMP, 0) + message(_CLOCKS, snapshot)
+
+
+class _Trace:
+    """Packets, of each track in order of time.
+
+    Args:
+        run: the run.
+        window: what is shown.
+    """
+
+    def __init__(self, run: Run, window: Window) -> None:
+        self._run = run
+        self._window = window
+        trace = run.info["trace"]
+        self._origin: int = 0 if trace.get("times") == "timestamp" else trace["origin_us"]
+        self._uuids = count(1)
+        self._holding = holding(run, window)
+        self._shown = {each.number: each for each in self._holding.preemptions}
+        with reading(run.path):
+            jobs = run.micros("jobs").collect()
+        shown = timeline_queue(jobs.columns, run.info["cluster"]["quota_of"])
+        self._jobs = jobs.with_columns(shown.alias("shown queue")).to_dicts()
+        self._lost = _lost_work(run)
+
+    def packets(self) -> Iterator[bytes]:
+        """All of them; an event that begins a flow comes before the one that ends it."""
+        queues = sorted({job["shown queue"] for job in self._jobs})
+        of_queues: dict[str, list[Stay]] = {queue: [] for queue in queues}
+        for stay in self._holding.jobs:
+            of_queues[self._jobs[stay.job]["shown queue"]].append(stay)
+        yield from self._counters("cluster", self._track("cluster", rank=0), None)
+        top = self._track("queues", rank=1)
+        yield top.packet
+        tracks = {}
+        for rank, queue in enumerate(queues):
+            tracks[queue] = track = self._track(queue, top, rank)
+            yield from self._counters(queue, track, queue)
+        yield from self._preemptors(tracks)
+        for queue in queues:
+            yield from self._stays(of_queues[queue], "jobs", tracks[queue])
+        nodes: dict[str, list[Stay]] = {}
+        for stay in self._holding.pods:
+            nodes.setdefault(stay.node or "", []).append(stay)
+        if nodes:
+            top = self._track("nodes", rank=2)
+            yield top.packet
+            for rank, node in enumerate(sorted(nodes)):
+                track = self._track(node, top, rank)
+                yield track.packet
+                yield from self._stays(nodes[node], "pods", track)
+
+    # --- tracks ---------------------------------------------------------------------------------------------
+
+    def _track(self, name: str, parent: _Track | None = None, rank: int = 0, more: bytes = b"") -> _Track:
+        uuid = next(self._uuids)
+        described = integer(1, uuid) + text(2, name) + more
+        if parent is not None:
+            described += integer(5, parent.uuid)
+        described += integer(11, _EXPLICIT) + integer(12, rank)
+        return _Track(uuid, _packet(_ONE_SEQUENCE + message(_DESCRIPTOR, described)))
+
+    def _counters(self, name: str, track: _Track, queue: str | None) -> Iterator[bytes]:
+        """A track with counters: of a queue, or of all of them together."""
+        yield track.packet
+        rank = count(10)
+        levels = _levels(self._run, self._window, queue)
+        for resource in self._run.resources:
+            of_resource = levels.filter(pl.col("resource") == resource)
+            for what in ("allocated", "pending"):
+                unit = {"cpu": "cores", "memory": "bytes", "ephemeral-storage": "bytes"}.get(resource, "")
+                yield from self._counter(
+                    f"{what} {resource}", unit, track, next(rank), of_resource.select("time", what)
+                )
+        jobs = levels.filter(pl.col("resource") == self._run.resources[0])
+        for what, column in (("jobs waiting", "pending_jobs"), ("jobs holding resources", "running_jobs")):
+            yield from self._counter(what, "", track, next(rank), jobs.select("time", column))
+
+    def _counter(
+        self, name: str, unit: str, parent: _Track, rank: int, levels: pl.DataFrame
+    ) -> Iterator[bytes]:
+        track = self._track(name, parent, rank, message(8, text(6, unit) if unit else b""))
+        yield track.packet
+        head = integer(_TYPE, _COUNTER) + integer(_TRACK, track.uuid)
+        last = None
+        for time, value in levels.iter_rows():
+            if value != last:
+                shown = double(_AMOUNT, value / 1000) if unit == "cores" else integer(_COUNT, value)
+                yield self._event(time, head + shown)
+                last = value
+
+    # --- slices and flows -----------------------------------------------------------------------------------
+
+    def _stays(self, stays: Sequence[Stay], name: str, parent: _Track) -> Iterator[bytes]:
+        """Slices that do not overlap share a track; tracks of one name are shown as one."""
+        for lane in _lanes(stays):
+            track = self._track(name, parent, rank=1)
+            yield track.packet
+            for stay in lane:
+                yield from self._slice(stay, track)
+
+    def _slice(self, stay: Stay, track: _Track) -> Iterator[bytes]:
+        window, job = self._window, self._jobs[stay.job]
+        of_track = integer(_TRACK, track.uuid)
+        name = job["job_id"] if stay.pod is None else _pod_name(job, stay.pod)
+        arguments = b"".join(_argument(key, value) for key, value in self._told(stay, job).items())
+        yield self._event(
+            max(stay.start, window.start), integer(_TYPE, _BEGIN) + of_track + text(_NAME, name) + arguments
+        )
+        for number in stay.hits:
+            yield from self._hit(number, of_track)
+        yield self._event(min(stay.end, window.end), integer(_TYPE, _END) + of_track)
+
+    def _told(self, stay: Stay, job: Mapping[str, object]) -> dict[str, str | int]:
+        """What is known of a slice."""
+        lost = 0 if stay.pod is not None else self._lost_in(stay)
+        told: dict[str, str | int | None] = {
+            "job": str(job["job_id"]),
+            "queue": str(job["queue"]),
+            "namespace": _word(job["namespace"]),
+            "user": _word(job["user"]),
+            "priority": _number(job["priority"]),
+            "pods": _number(job["pods"]) if stay.pod is None else 1,
+            "submitted after": format_duration(self._origin + _number(job["submit_time"])),
+            "began after": format_duration(self._origin + stay.start),
+            "waited for it": format_duration(stay.waited),
+            "with quota only for": _quota_only(stay),
+            "ended": stay.how,
+            "ended after": format_duration(self._origin + stay.end),
+            "lost work": format_duration(lost) if lost else None,
+        }
+        for resource in self._run.resources:
+            asked = _number(job[f"request.{resource}"])
+            if asked and stay.pod is None:
+                told[f"request {resource}"] = format_amount(resource, asked)
+        return {key: value for key, value in told.items() if value is not None}
+
+    def _lost_in(self, stay: Stay) -> int:
+        """The progress that evictions threw away within a stay, which may go on for a grace period."""
+        return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
+
+    def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
+        """That a victim was preempted, where that was within the window."""
+        found = self._shown.get(number)
+        if found is None:
+            return
+        by = f"preempted by {found.by}" if found.by else "preempted"
+        event = integer(_TYPE, _INSTANT) + of_track + text(_NAME, by) + _argument("reason", found.reason)
+        yield self._event(found.time, event + fixed64(_FLOW_END, number + 1))
+
+    def _preemptors(self, tracks: Mapping[str, _Track]) -> Iterator[bytes]:
+        """What each preemptor did at an instant: one event on a track of its queue, a flow for each."""
+        groups: dict[tuple[str, str], dict[tuple[int, str], list[Preemption]]] = {}
+        for each in self._holding.preemptions:
+            where = "" if each.by_job is None else self._jobs[each.by_job]["shown queue"]
+            made = groups.setdefault((where, "preemptions"), {})
+            made.setdefault((each.time, each.by), []).append(each)
+        for (queue, name), of_queue in sorted(groups.items()):
+            track = self._track(name, tracks.get(queue), rank=0)
+            yield track.packet
+            of_track = integer(_TYPE, _INSTANT) + integer(_TRACK, track.uuid)
+            for (time, by), preemptions in of_queue.items():
+                victims = list(dict.fromkeys(self._jobs[each.victim]["job_id"] for each in preemptions))
+                what = victims[0] if len(victims) == 1 else f"{len(victims)} jobs"
+                event = of_track + text(_NAME, f"{by or 'nobody'} preempts {what}")
+                event += _argument("preemptor", by) + _argument("victims", ", ".join(victims))
+                event += _argument("pods", sum(each.pods for each in preemptions))
+                event += _argument("reason", ", ".join(dict.fromkeys(each.reason for each in preemptions)))
+                yield self._event(time, event + b"".join(fixed64(_FLOW, p.number + 1) for p in preemptions))
+
+    def _event(self, time: int, event: bytes) -> bytes:
+        stamp = integer(_TIMESTAMP, (self._origin + time) * 1000)
+        return _packet(stamp + _ONE_SEQUENCE + message(_EVENT, event))
+
+
+class _Track:
+    """A track: its number, and the packet that describes it."""
+
+    def __init__(self, uuid: int, packet: bytes) -> None:
+        self.uuid = uuid
+        self.packet = packet
+
+
+def _argument(name: str, value: str | int) -> bytes:
+    shown = text(6, value) if isinstance(value, str) else integer(4, value)
+    return message(_ARGUMENT, _key(name) + shown)
+
+
+@cache
+def _key(name: str) -> bytes:
+    return text(10, name)
+
+
+def _quota_only(stay: Stay) -> str | None:
+    """How long a job had quota without holding resources, if it did."""
+    until = stay.end if stay.held is None else stay.held
+    return format_duration(until - stay.start) if stay.pod is None and until > stay.start else None
+
+
+def _word(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _pod_name(job: Mapping[str, object], pod: tuple[int, int]) -> str:
+    """What a pod is called in the decisions: after its job, with the number where it has several."""
+    number, successor = pod
+    name = str(job["job_id"]) if job["pods"] == 1 else f"{job['job_id']}-{number}"
+    return f"{name}-r{successor}" if successor else name
+
+
+def _lanes(stays: Iterable[Stay]) -> list[list[Stay]]:
+    """Stays in as few rows as hold them without an overlap; those that begin first are placed first."""
+    lanes: list[list[Stay]] = []
+    free: list[tuple[int, int]] = []
+    for stay in stays:
+        if free and free[0][0] <= stay.start:
+            _, number = heapq.heappop(free)
+            lanes[number].append(stay)
+        else:
+            number = len(lanes)
+            lanes.append([stay])
+        heapq.heappush(free, (stay.end, number))
+    return lanes
+
+
+def _levels(run: Run, window: Window, queue: str | None) -> pl.DataFrame:
+    """The timeline of a queue, or the sum of all, within a window, with the levels at its beginning."""
+    columns = ("allocated", "pending", "pending_jobs", "running_jobs")
+    with reading(run.path):
+        rows = run.micros("timeline").filter(pl.col("time") <= window.end)
+        if queue is not None:
+            rows = rows.filter(pl.col("queue") == queue)
+        found = rows.select("time", "queue", "resource", *columns).collect()
+    if queue is None:
+        moved = found.with_columns(
+            pl.col(name) - pl.col(name).shift(1, fill_value=0).over("queue", "resource") for name in columns
+        )
+        summed = moved.group_by("time", "resource").agg(pl.col(columns).sum()).sort("time", "resource")
+        found = summed.with_columns(pl.col(name).cum_sum().over("resource") for name in columns)
+    before = (pl.col("time") < window.start).alias("before")
+    last = found.filter(before).group_by("resource", maintain_order=True).last()
+    last = last.with_columns(time=pl.lit(window.start, pl.Int64))
+    return pl.concat([last.select("time", "resource", *columns),
+                      found.filter(~before).select("time", "resource", *columns)])  # fmt: skip
+
+
+def _lost_work(run: Run) -> Mapping[int, Sequence[tuple[int, int]]]:
+    """Job -> when evictions hit it, and the progress that each threw away, pod by pod, microseconds."""
+    with reading(run.path):
+        rows = (
+            run.micros("stints")
+            .filter(pl.col("lost") > 0)
+            .group_by("job", "end")
+            .agg((pl.col("lost") * pl.col("pods")).sum().alias("lost"))
+            .collect()
+        )
+    found: dict[int, list[tuple[int, int]]] = {}
+    for job, end, lost in rows.iter_rows():
+        found.setdefault(job, []).append((end, lost))
+    return found

@@ -1,0 +1,40 @@
+"""The part of a run that is asked for with times, such as `--from` and `--to`."""
+
+from __future__ import annotations
+
+from harness.analysis.explanation.clock import Clock
+from harness.base.errors import OptionError
+from harness.plugins.measurement import Window
+from harness.runs.run import Run
+
+
+def part_of(
+    run: Run,
+    since: str | None,
+    until: str | None,
+    *,
+    whole: Window | None = None,
+    asked: str = "between --from and --to",
+) -> Window:
+    """From one time of a run to another, at most the whole measured span.
+
+    Args:
+        run: the run.
+        since: as the run writes times, or a duration as `Clock` reads it; None is its beginning.
+        until: the same; None is its end.
+        whole: the measured span; the run's own by default.
+        asked: how messages call the part.
+
+    Raises:
+        InputError: one is no time of the run.
+        OptionError: nothing of the run lies between them.
+    """
+    clock, whole = Clock(run), whole or run.window
+    start = whole.start if since is None else max(whole.start, clock.parse(since))
+    end = whole.end if until is None else min(whole.end, clock.parse(until))
+    if start > end or (start == end and whole.start < whole.end):
+        raise OptionError(
+            f"nothing of the run lies {asked}",
+            hint=f"it goes from {clock.text(whole.start)} to {clock.text(whole.end)}",
+        )
+    return Window(start, end)

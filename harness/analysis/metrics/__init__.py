@@ -1,0 +1,98 @@
+"""The built-in metrics over a finished run, registered like any other plugin's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from harness.plugins.hookspecs import hookimpl
+from harness.plugins.measurement import Measurement, Window
+
+if TYPE_CHECKING:
+    from harness.plugins.registries import RegisterMetric
+    from harness.runs.run import Run
+
+
+def _utilization(run: Run, window: Window) -> Iterable[Measurement]:
+    """How much of the cluster was used, and for what; see `harness.analysis.metrics.utilization`."""
+    from harness.analysis.metrics.utilization import measure
+
+    return measure(run, window)
+
+
+def _waiting(run: Run, window: Window) -> Iterable[Measurement]:
+    """How long jobs waited; see `harness.analysis.metrics.waiting`."""
+    from harness.analysis.metrics.waiting import measure
+
+    return measure(run, window)
+
+
+def _starvation(run: Run, window: Window) -> Iterable[Measurement]:
+    """How many jobs waited far too long; see `harness.analysis.metrics.starvation`."""
+    from harness.analysis.metrics.starvation import measure
+
+    return measure(run, window)
+
+
+def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
+    """How fairly queues shared; see `harness.analysis.metrics.fairness`."""
+    from harness.analysis.metrics.fairness import measure
+
+    return measure(run, window)
+
+
+def _fragmentation(run: Run, window: Window) -> Iterable[Measurement]:
+    """How much was free where nobody who waited fits; see `harness.analysis.metrics.fragmentation`."""
+    from harness.analysis.metrics.fragmentation import measure
+
+    return measure(run, window)
+
+
+def _users(run: Run, window: Window) -> Iterable[Measurement]:
+    """How unequally users got what they asked for; see `harness.analysis.metrics.users`."""
+    from harness.analysis.metrics.users import measure
+
+    return measure(run, window)
+
+
+def _disruption(run: Run, window: Window) -> Iterable[Measurement]:
+    """How often and at what cost jobs were preempted; see `harness.analysis.metrics.disruption`."""
+    from harness.analysis.metrics.disruption import measure
+
+    return measure(run, window)
+
+
+def _quota(run: Run, window: Window) -> Iterable[Measurement]:
+    """How far queues were over their quota; see `harness.analysis.metrics.quota`."""
+    from harness.analysis.metrics.quota import measure
+
+    return measure(run, window)
+
+
+def _reclaim(run: Run, window: Window) -> Iterable[Measurement]:
+    """How long quotas waited for what is theirs; see `harness.analysis.metrics.reclaim`."""
+    from harness.analysis.metrics.reclaim import measure
+
+    return measure(run, window)
+
+
+def _topology(run: Run, window: Window) -> Iterable[Measurement]:
+    """Over how many domains of a topology jobs are spread; see `harness.analysis.metrics.topology`."""
+    from harness.analysis.metrics.topology import measure
+
+    return measure(run, window)
+
+
+@hookimpl
+def harness_register_metrics(register: RegisterMetric) -> None:
+    """Register the built-in families of metrics."""
+    register("utilization", _utilization, help="allocated, useful, lost and idle shares of capacity")
+    register("fragmentation", _fragmentation, help="what is free on nodes that no waiting pod fits on")
+    register("waiting", _waiting, help="waiting, completion and slowdown of jobs, and how many finished")
+    register("starvation", _starvation, help="jobs that waited over a day, and far longer than they run")
+    register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
+    register("users", _users, help="how unequal the parts are that became useful of what users asked for")
+    register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
+    register("quota", _quota, help="quota that queues held beyond what they might borrow")
+    register("reclaim", _reclaim, help="how long quotas wait for what is theirs")
+    register("topology", _topology, help="over how many domains of a topology jobs are spread")

@@ -1,0 +1,56 @@
+"""Statistics of times of which some go on: they count with what has accrued so far, which is exact.
+
+Nothing is estimated. Which jobs go on when a window ends depends on how long they are, so that those which
+have ended say nothing of them. Beside each statistic stands whether it is the least that it can become: a
+mean is where any time goes on; a percentile is where one does that is not above the larger of the order
+statistics that it lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from harness.analysis.metrics.exact import exact_sum, whole_sum
+from harness.base.arrays import NEVER, Bools, Floats, Ints, quantile
+
+Figure: TypeAlias = tuple[float | None, bool]
+"""A statistic, and whether it is the least that it can become."""
+
+NOTHING: Figure = (None, False)
+"""That of no values."""
+
+
+def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> list[Figure]:
+    """Statistics of values.
+
+    Args:
+        values: what each comes to, or comes to so far; `NEVER` where there is none.
+        going: which of them may grow yet.
+        names: `mean`, `max` or percentiles such as `p95`.
+    """
+    ranked = values.copy()
+    ranked.sort()
+    known = ranked[int(ranked.searchsorted(NEVER, side="right")) :]
+    if not len(known):
+        return [NOTHING for _ in names]
+    unended = values[going & (values != NEVER)]
+    lowest = unended.min() if len(unended) else None
+    found: list[Figure] = []
+    for name in names:
+        if name == "mean":
+            found.append((_sum(known) / len(known), lowest is not None))
+            continue
+        percent = 100 if name == "max" else int(name[1:])
+        upper = known[-(-(len(known) - 1) * percent // 100)]
+        found.append((quantile(known, percent / 100), lowest is not None and bool(lowest <= upper)))
+    return found
+
+
+def _sum(values: Floats | Ints) -> float:
+    """A sum that is rounded once."""
+    if values.dtype == np.int64:
+        return float(whole_sum(values.astype(np.int64, copy=False)))
+    return exact_sum(values.astype(np.float64, copy=False))

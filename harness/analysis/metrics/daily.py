@@ -1,0 +1,98 @@
+"""Shares averaged over days: who is behind for hours and has it back by night is treated fairly.
+
+Days are spans of 24 h from the beginning of the window; the last one may be shorter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import fsum
+
+import numpy as np
+
+from harness.analysis.metrics.inequality import gini, jain
+from harness.analysis.metrics.levels import Piece
+from harness.analysis.metrics.shares import Shares
+from harness.base.arrays import Floats, as_series
+from harness.base.units import DAY
+from harness.plugins.measurement import SHARE, Measurement, Window
+
+
+class Daily:
+    """Adds up shares, and ideal ones, day by day.
+
+    Args:
+        window: what is measured.
+    """
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._sums: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
+
+    def add(self, found: Shares, piece: Piece) -> None:
+        """Take a piece into account."""
+        start, times, end = self._window.start, piece.times, piece.end
+        first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
+        borders = [start + day * DAY for day in range(first, last + 2)]
+        begins = times.searchsorted(borders).tolist()
+        # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
+        ends = [*times[1:].tolist(), end]
+        beyond = [
+            (until - 1, max(0, ends[until - 1] - border))
+            for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
+        ]
+        sums = list(self._areas(found.share, piece, begins, beyond))
+        of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, piece, begins, beyond)
+        for holder, *of_kinds in zip(found.holders.tolist(), sums, of_ideal, strict=True):
+            for kind, areas in enumerate(of_kinds):
+                for day, area in enumerate(areas, first):
+                    self._sums[day][holder][kind] += area
+
+    @staticmethod
+    def _areas(
+        cells: Floats, piece: Piece, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
+    ) -> Iterator[list[float]]:
+        """For each holder what shares come to, day by day.
+
+        Args:
+            cells: a row for each holder, a column for each instant.
+            piece: the piece of time.
+            begins: the instants at which days begin, and the end.
+            beyond: of each day but the last, its last instant, and how much of it is of the next day.
+        """
+        areas = as_series((cells * piece.spans.astype(np.float64)).ravel())
+        for row, levels in enumerate(cells):
+            first, moved, found = row * cells.shape[1], 0.0, []
+            for number, (begin, until) in enumerate(pairwise(begins)):
+                area = moved + float(areas.slice(first + begin, until - begin).sum())
+                if number < len(beyond):
+                    instant, left = beyond[number]
+                    moved = float(levels[instant]) * left if left else 0.0
+                    area -= moved
+                found.append(area)
+            yield found
+
+    def measurements(self) -> Iterator[Measurement]:
+        """What has been added up."""
+        off, ideal, even, uneven, compared = [], [], [], [], 0
+        for day in sorted(self._sums):
+            shares = [self._sums[day][holder] for holder in sorted(self._sums[day])]
+            off.append(fsum(abs(held - due) for held, due in shares) / 2)
+            ideal.append(fsum(due for _, due in shares))
+            parts = [held / due for held, due in shares if due > 0]
+            index, coefficient = jain(parts), gini(parts)
+            if len(parts) >= 2 and index is not None and coefficient is not None:
+                begin = self._window.start + day * DAY
+                span = min(self._window.end, begin + DAY) - begin
+                even.append(index * span)
+                uneven.append(coefficient * span)
+                compared += span
+        whole = fsum(ideal)
+        for name, value, unit, better in (
+            ("share_deviation", fsum(off) / whole if whole else None, SHARE, "lower"),
+            ("jain_share", fsum(even) / compared if compared else None, "ratio", "higher"),
+            ("gini_share", fsum(uneven) / compared if compared else None, "ratio", "lower"),
+        ):
+            yield Measurement(f"fairness.{name}_daily", value, unit, better)

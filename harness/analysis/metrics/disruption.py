@@ -1,0 +1,279 @@
+"""Disruption: how often jobs were preempted, whom it hit, what followed, and how much work it threw away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from operator import add
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.accrued import statistics
+from harness.analysis.metrics.arrivals import rejected
+from harness.analysis.metrics.chains import cascades, held_in_loops, hits_back, loops
+from harness.analysis.metrics.levels import names_of_jobs
+from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.analysis.metrics.preemptions import preempted_pods, preemptions, restarts, with_held
+from harness.analysis.metrics.resource_time import resource_time
+from harness.analysis.metrics.waiting import job_times
+from harness.base.arrays import numbers
+from harness.base.tables.schemas import LOST_BEFORE
+from harness.base.units import SECOND
+from harness.plugins.measurement import MEAN, SHARE, Measurement, Window, resource_hours
+from harness.plugins.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
+from harness.runs.run import Run
+
+_SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
+"""What preemptions are counted by: the kind of scope and the column of `preempted_pods` that it goes by."""
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The disruption metrics; preemptions, loops and what was lost also for those concerned."""
+    pods = with_held(run, preempted_pods(run, window))
+    each = preemptions(pods)
+    yield from _counts(run, window, pods, each)
+    yield from _lost(run, window, pods)
+    yield from _consequences(run, each)
+    yield from measure_restarts(run, window, pods)
+    yield _count("pdb_violations", _violations(pods))
+
+
+def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) -> Iterator[Measurement]:
+    yield from _by_scope("preemptions", each, {REASON: "reason", **_SIDES})
+    times = each.group_by("job").len()["len"]
+    yield _count("preempted_jobs", len(times))
+    yield _count("preempted_pods", int(pods["held"].sum()))
+    yield _count("repeat_victims", int((times >= 2).sum()))
+    yield _count("max_preemptions_of_a_job", max(times, default=0))
+    arrived = job_times(run, window, "job").height
+    per_jobs = 1000 * each.height / arrived if arrived else None
+    yield _count("preemptions_per_1000_jobs", per_jobs, unit="per 1000 jobs")
+    hours = _dominant_hours(run, window)
+    per_hours = 1000 * each.height / hours if hours else None
+    yield _count("preemptions_per_1000_hours", per_hours, unit="per 1000 h")
+    yield from _spread(
+        "victims_per_preemptor", each.drop_nulls("by").group_by("by").len()["len"], "mean", "p95", "max"
+    )
+
+
+def _dominant_hours(run: Run, window: Window) -> float | None:
+    """Allocated hours of the resource of whose capacity most is allocated; None without a capacity."""
+    known = [resource for resource in run.resources if run.capacity.get(resource)]
+    if not known:
+        return None
+    allocated = {resource: resource_time(run, window, resource).allocated for resource in known}
+    dominant = max(known, key=lambda resource: Fraction(allocated[resource], run.capacity[resource]))
+    return resource_hours("", allocated[dominant], dominant).value
+
+
+def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:
+    """Work thrown away; for queues and quotas what their own jobs lost, and what was lost for a queue's."""
+    parts = {resource: resource_time(run, window, resource) for resource in run.resources}
+    for resource, became in parts.items():
+        yield resource_hours("disruption.lost", became.lost, resource)
+        share = became.lost / became.allocated if became.allocated else None
+        yield Measurement("disruption.lost_of_allocated", share, SHARE, "lower", resource=resource)
+    stints = _thrown_away(run, window)
+    for kind in (QUEUE, QUOTA):
+        yield from _lost_by(kind, run, stints)
+    yield from _lost_for(run, stints, pods)
+    if LOST_BEFORE in run.micros("stints").collect_schema():
+        yield from _lost_before(run, _thrown_away(run, window, LOST_BEFORE))
+
+
+def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
+    """Work of before the replay that was thrown away in it, which no integral over the replay holds."""
+    for resource in run.resources:
+        amount = int(stints[f"request.{resource}"].sum())
+        yield resource_hours("disruption.lost_before", amount, resource)
+    for kind in (QUEUE, QUOTA):
+        yield from _lost_by(kind, run, stints, "disruption.lost_before")
+
+
+def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
+    """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
+    amounts = [f"request.{each}" for each in run.resources]
+    found = [
+        batch.filter((pl.col(which) > 0) & (pl.col("end") <= window.end)).select(
+            "job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col(which)
+        )
+        for batch in run.batches("stints", ("job", "start", "end", which, *amounts))
+    ]
+    stints = pl.concat(found)
+    of_jobs = names_of_jobs(run).select(pl.col(QUEUE, QUOTA).gather(pl.lit(stints["job"])))
+    return stints.with_columns(of_jobs.get_columns())
+
+
+def _lost_by(
+    kind: str, run: Run, lost: pl.DataFrame, metric: str = "disruption.lost"
+) -> Iterator[Measurement]:
+    """What was lost, for each scope of a kind, which is a column."""
+    if lost.is_empty():
+        return
+    amounts = [f"request.{resource}" for resource in run.resources]
+    sums = lost.drop_nulls(kind).group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
+    for name, *each in sums.iter_rows():
+        for resource, amount in zip(run.resources, each, strict=True):
+            yield resource_hours(metric, int(amount), resource, Scope(kind, name).text)
+
+
+def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Measurement]:
+    """What was lost for each queue.
+
+    Where several preemptors took pods of a job at one instant, its loss is divided among them by the
+    resource-time of the pods that each took: from when these were bound, or the progress began that was lost.
+    What none of these pods asks for is divided by their time alone.
+    """
+    if lost.is_empty() or pods.is_empty():
+        return
+    amounts = [f"request.{resource}" for resource in run.resources]
+    losses = lost.group_by("job", time="end").agg(pl.col("start").min(), pl.col(amounts).sum())
+    taken = pods.join(losses, on=["job", "time"])
+    several = pl.col("by_queue").n_unique().over("job", "time") > 1
+    alone = taken.filter(~several).unique(["job", "time"]).group_by("by_queue").agg(pl.col(amounts).sum())
+    sums: dict[str, list[Fraction]] = {name: [Fraction(each) for each in of] for name, *of in alone.rows()}
+    for _, rows in taken.filter(several).group_by("job", "time", maintain_order=True):
+        for name, parts in _divided(run, rows).items():
+            before = sums.get(name, [Fraction(0)] * len(parts))
+            sums[name] = list(map(add, before, parts))
+    for name in sorted(sums):
+        for resource, amount in zip(run.resources, sums[name], strict=True):
+            yield resource_hours("disruption.lost", amount, resource, Scope(BENEFICIARY, name).text)
+
+
+def _divided(run: Run, rows: pl.DataFrame) -> Mapping[str, Sequence[Fraction]]:
+    """By queue its part of each resource that a job lost, from the rows of its pods that were taken."""
+    job, pod, since, start, time, held = numbers(rows, "job", "pod", "since", "start", "time", "held")
+    times = [a * b for a, b in zip(held.tolist(), (time - np.maximum(since, start)).tolist(), strict=True)]
+    sizes = pod_sizes(run)
+    found: dict[str, list[Fraction]] = {}
+    for place, resource in enumerate(run.resources):
+        weights = times
+        if job[0] in sizes.unequal:
+            each = sizes.each[place][sizes.of(job, pod)].tolist()
+            weights = [a * b for a, b in zip(times, each, strict=True)]
+            weights = weights if any(weights) else times
+        lost, whole = int(rows[f"request.{resource}"][0]), sum(weights)
+        for name, weight in zip(rows["by_queue"], weights, strict=True):
+            if weight:
+                parts = found.setdefault(name, [Fraction(0)] * len(run.resources))
+                parts[place] += Fraction(lost * weight, whole)
+    return found
+
+
+def lost_by_jobs(run: Run, window: Window, only: pl.Series) -> Iterator[Measurement]:
+    """What some of the jobs lost, all together, by queue and by quota.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts.
+    """
+    lost = _thrown_away(run, window)
+    lost = lost.filter(only.gather(lost["job"]))
+    for resource in run.resources:
+        yield resource_hours("disruption.lost", int(lost[f"request.{resource}"].sum()), resource)
+    for kind in (QUEUE, QUOTA):
+        yield from _lost_by(kind, run, lost)
+
+
+def _consequences(run: Run, each: pl.DataFrame) -> Iterator[Measurement]:
+    within = mean_duration(run)
+    depths = pl.Series(cascades(each, within).depth, dtype=pl.Int64)
+    yield from _spread("cascade_depth", depths, "mean", "max")
+    hits = hits_back(each, within)
+    yield _count("thrash", hits.thrash)
+    yield _count("rework", hits.rework)
+    pairs = loops(run, each)
+    yield from _by_scope("ping_pong", pairs, _SIDES)
+    for resource, held in zip(run.resources, held_in_loops(run, pairs), strict=True):
+        yield resource_hours("disruption.ping_pong_held", held, resource)
+
+
+def mean_duration(run: Run) -> int:
+    """The mean duration of the trace's jobs, arrived or not; older runs know those that arrived."""
+    known: int | None = run.info["trace"].get("mean_duration_us")
+    if known is not None:
+        return known
+    durations = run.micros("jobs").select(pl.col("duration").drop_nulls()).collect()["duration"]
+    return int(durations.cast(pl.Int128).sum()) // max(1, len(durations))
+
+
+def measure_restarts(run: Run, window: Window, pods: pl.DataFrame | None = None) -> Iterator[Measurement]:
+    """How long it took to run again, or has taken so far; and after how many preemptions that did not happen.
+
+    Victims that were refused later do not wait, so they have no time.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        pods: the rows of `preempted_pods`, where they are known.
+    """
+    pods = preempted_pods(run, window) if pods is None else pods
+    each = preemptions(pods)
+    again, time = restarts(run, window, pods), each["time"]
+    refused = each["job"].is_in(rejected(run, window).implode())
+    waits = (again.fill_null(window.end) - time).filter(again.is_not_null() | ~refused)
+    going = again.is_null().filter(again.is_not_null() | ~refused)
+    names = ("p50", "p95")
+    figures = statistics(waits.to_numpy(), going.to_numpy(), names)
+    for name, (value, at_least) in zip(names, figures, strict=True):
+        seconds = None if value is None else value / SECOND
+        metric = f"disruption.time_to_restart.{name}"
+        yield Measurement(metric, seconds, "s", "lower", at_least=at_least)
+    yield _count("not_restarted", again.null_count())
+
+
+def _violations(pods: pl.DataFrame) -> int | None:
+    """How many victims broke a disruption budget, as the policy says of each of its decisions.
+
+    A decision is recorded with each of its victims, so equal details of one preemptor and instant count once.
+    They also tell of victims that were leaving already, which count where they were evicted: a decision has
+    no more victims than it evicts. Where preemptions say nothing of budgets nothing is known.
+    """
+    if pods.is_empty():
+        return 0
+    number = pl.col("detail").str.json_path_match("$.pdb_violations").cast(pl.Int64, strict=False)
+    decisions = (
+        pods.filter(pl.col("detail").str.contains("pdb_violations", literal=True))
+        .group_by("time", "by", "detail")
+        .agg(evicted=pl.col("pods").sum())
+        .select(violations=number, evicted="evicted")
+        .drop_nulls("violations")
+    )
+    if decisions.is_empty():
+        return None
+    return int(decisions.select(pl.min_horizontal("violations", "evicted").sum()).item())
+
+
+def _by_scope(name: str, rows: pl.DataFrame, scopes: Mapping[str, str]) -> Iterator[Measurement]:
+    """How many rows there are, together and by the value of some columns."""
+    yield _count(name, rows.height)
+    if rows.is_empty():
+        return
+    for kind, column in scopes.items():
+        known = rows.filter(pl.col(column).is_not_null() | (kind == REASON))
+        for value, count in known.group_by(column).len().sort(column).iter_rows():
+            yield _count(name, count, Scope(kind, str(value)).text)
+
+
+def _spread(name: str, values: pl.Series, *statistics: str) -> Iterator[Measurement]:
+    for each in statistics:
+        yield _count(f"{name}.{each}", _statistic(values, each), unit=MEAN if each == "mean" else "count")
+
+
+def _statistic(values: pl.Series, name: str) -> float | None:
+    """A mean, maximum or percentile of integers; None of nothing."""
+    values = values.drop_nulls()
+    if values.is_empty():
+        return None
+    if name == "mean":
+        return int(values.sum()) / len(values)
+    if name == "max":
+        return int(max(values))
+    return values.quantile(int(name[1:]) / 100, interpolation="linear")
+
+
+def _count(name: str, value: float | None, scope: str = "all", *, unit: str = "count") -> Measurement:
+    return Measurement(f"disruption.{name}", value, unit, "lower", scope)

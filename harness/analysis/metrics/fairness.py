@@ -1,0 +1,162 @@
+"""Fairness over holders: how far shares are from ideal, what quotas were owed, how unequally jobs waited.
+
+A holder's share is its dominant share: the largest part of any resource's capacity that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import fsum
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.daily import Daily
+from harness.analysis.metrics.exact import resource_times
+from harness.analysis.metrics.ideal import total
+from harness.analysis.metrics.inequality import jain
+from harness.analysis.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
+from harness.analysis.metrics.shares import Sharing, changes_at_once
+from harness.analysis.metrics.waiting import mean_slowdowns
+from harness.base.arrays import Floats, codes, firsts, quotients
+from harness.base.units import INT64_MAX
+from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
+from harness.runs.run import Run
+
+_NEAR = 1 << 15  # holders times instants
+_DEFICIT = "fairness.guarantee_deficit"
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The fairness metrics over all holders, and what each of them was owed."""
+    yield from measure_shares(run, window)
+    yield from measure_slowdowns(run, window)
+
+
+def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
+    """What is integrated over a window: how shares differ from ideal ones, and what holders were owed."""
+    users = holders(run)
+    shares, owed = _Shares(run, users, window), _Owed(run, users)
+    for piece in pieces(run, window, changes=changes_at_once(users)):
+        shares.add(piece)
+        owed.add(piece)
+    yield from shares.measurements()
+    yield from owed.measurements(unused_quotas(run))
+
+
+class _Shares:
+    """Adds up how far shares are from ideal."""
+
+    def __init__(self, run: Run, users: Sequence[Holder], window: Window) -> None:
+        self._daily = Daily(window)
+        self._sharing = Sharing(run, users)
+        self._off: list[float] = []
+        self._ideal: list[float] = []
+        self._jain: list[float] = []
+        self._compared = 0
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece into account."""
+        found = self._sharing.of(piece)
+        if found is None:
+            return
+        self._daily.add(found, piece)
+        span = piece.spans
+        # So many instants at a time as stay near the processor.
+        step = max(1, _NEAR // len(found.holders))
+        ideal = np.concatenate([total(found.ideal[:, some]) for some in _cut(len(span), step)])
+        self._ideal.append(fsum((ideal * span).tolist()))
+        # Where all have just what is ideal nothing is off, and of several the index is 1.
+        several = found.even & (found.holding >= 2)
+        alike = int(span[several].sum())
+        uneven = np.flatnonzero(~found.even)
+        if not len(uneven):
+            self._jain.append(float(alike))
+            self._compared += alike
+            return
+        of_uneven = (uneven[some] for some in _cut(len(uneven), step))
+        blocks = [_compared(found.share[:, some], found.ideal[:, some]) for some in of_uneven]
+        off, count, ratio, square = map(np.concatenate, zip(*blocks, strict=True))
+        span = span[uneven]
+        self._off.append(fsum((off / 2 * span).tolist()))
+        several = (count >= 2) & (square > 0)
+        index = quotients(ratio * ratio, count * square) * span
+        self._jain.append(fsum([*index[several].tolist(), alike]))
+        self._compared += int(span[several].sum()) + alike
+
+    def measurements(self) -> Iterator[Measurement]:
+        """What has been added up."""
+        ideal = fsum(self._ideal)
+        deviation = fsum(self._off) / ideal if ideal else None
+        yield Measurement("fairness.share_deviation", deviation, SHARE, "lower")
+        index = fsum(self._jain) / self._compared if self._compared else None
+        yield Measurement("fairness.jain_share", index, "ratio", "higher")
+        yield from self._daily.measurements()
+
+
+def _cut(length: int, step: int) -> Iterator[slice]:
+    """Pieces of so many places, one after the other."""
+    return (slice(start, start + step) for start in range(0, length, step))
+
+
+def _compared(share: Floats, ideal: Floats) -> tuple[Floats, ...]:
+    """At each instant: what differs, how many have an ideal share, and sums of parts and squares."""
+    ratio = quotients(share, ideal)
+    return (
+        total(np.abs(share - ideal)),
+        total((ideal > 0).astype(np.float64)),
+        total(ratio),
+        total(ratio * ratio),
+    )
+
+
+class _Owed:
+    """Adds up the resource-time that quotas did not get although jobs asked for it and it was theirs."""
+
+    def __init__(self, run: Run, users: Sequence[Holder]) -> None:
+        self._resources = run.resources
+        self._users = users
+        self._nominal = [
+            np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
+            for each in run.resources
+        ]
+        self._sums = [[0] * len(users) for _ in run.resources]
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece into account."""
+        begins = np.flatnonzero(firsts(piece.holder))
+        for number, (nominal, sums) in enumerate(zip(self._nominal, self._sums, strict=True)):
+            due = np.minimum(nominal[piece.holder], piece.levels[f"demand{number}"])
+            short = (due - piece.levels[f"allocated{number}"]).clip(0)
+            for holder, owed in enumerate(resource_times(short, piece.span, begins)):
+                sums[holder] += owed
+
+    def measurements(self, unused: Sequence[Holder]) -> Iterator[Measurement]:
+        """What has been added up: for all together, then for each holder; `unused` are owed nothing."""
+        every = sorted([*self._users, *unused])
+        for resource, sums in zip(self._resources, self._sums, strict=True):
+            owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}
+            of_each = [
+                owed.get(each.name, 0) if each.nominal and resource in each.nominal else None
+                for each in every
+            ]
+            known = [amount for amount in of_each if amount is not None]
+            yield resource_hours(_DEFICIT, sum(known) if known else None, resource)
+            for each, amount in zip(every, of_each, strict=True):
+                yield resource_hours(_DEFICIT, amount, resource, each.scope)
+
+
+def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
+    """How unequally jobs of holders are slowed down: over the holders' means of the bounded slowdown.
+
+    What jobs that go on come to may move both either way.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+    """
+    means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
+    yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)
+    ratio = means[-1] / means[0] if means else None
+    yield Measurement("fairness.max_min_slowdown", ratio, "factor", "lower", at_least=None)

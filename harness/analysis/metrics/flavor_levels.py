@@ -1,0 +1,147 @@
+"""The quota that holders hold in each flavor, followed decision by decision: timelines sum over flavors.
+
+A job holds quota of the flavors that its admission names, until its pods have ended or are gone; without a
+bound pod until the quota is free, see `harness.analysis.metrics.quota_held`. Only runs in whose cluster a resource has
+several flavors need this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from harness.analysis.metrics.lending import Cell
+from harness.analysis.metrics.levels import Moves, Piece, cut, holder_of_jobs, holders
+from harness.analysis.metrics.pod_moves import counts_of
+from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
+from harness.analysis.metrics.quota_held import latency_of, unbound_evictions
+from harness.base.arrays import codes
+from harness.plugins.measurement import Window
+from harness.runs.run import Run
+
+_COLUMNS = ("seq", "time", "action", "job", "pods", "pod_number", "flavors", "detail")
+
+Chosen = Mapping[str, Mapping[str, str]]
+"""Pod set -> resource -> flavor."""
+
+
+def level_of(cell: Cell) -> str:
+    """The name of the level of a resource in a flavor."""
+    return f"{cell.flavor}/{cell.resource}"
+
+
+def flavor_pieces(run: Run, window: Window, cells: Sequence[Cell], *, changes: int) -> Iterator[Piece]:
+    """The levels of all holders in some cells, see `harness.analysis.metrics.levels.pieces`."""
+    names = [level_of(cell) for cell in cells]
+    yield from cut(_moves(run, window, cells), len(holders(run)), names, window, changes=changes)
+
+
+def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:
+    """How far the levels move, piece by piece."""
+    holder = codes(holder_of_jobs(run))
+    places = {cell: place for place, cell in enumerate(cells)}
+    following = _Following(run)
+    latency = latency_of(run)
+    unbound = set(unbound_evictions(run)["seq"]) if latency else set()
+    evicted: set[int] = set()  # jobs without a bound pod, until they are requeued
+    late: deque[tuple[int, int, int, int]] = deque()
+    for batch in run.batches("decisions", _COLUMNS):
+        found: list[tuple[int, int, int, int]] = []
+        for seq, time, action, job, pods, pod, flavors, detail in batch.select(_COLUMNS).iter_rows():
+            if time > window.end:
+                break
+            while late and late[0][0] <= time:
+                found.append(late.popleft())
+            if seq in unbound:
+                evicted.add(job)
+            moved = following.take(action, job, pods, pod, flavors, detail)
+            waits = action == "requeue" and pod is None and job in evicted
+            if waits:
+                evicted.remove(job)
+            for cell, amount in moved.items():
+                if amount and cell in places:
+                    move = (time + latency * waits, int(holder[job]), places[cell], amount)
+                    (late if waits else found).append(move)
+        yield _moved(found, places)
+    yield _moved([move for move in late if move[0] < window.end], places)
+
+
+def _moved(found: Sequence[tuple[int, int, int, int]], places: Mapping[Cell, int]) -> Moves:
+    """Moves of a time, holder, cell by its place, and amount each."""
+    columns = np.array(found, np.int64).reshape(-1, 4).T
+    of_cells = {
+        level_of(cell): np.where(columns[2] == place, columns[3], 0) for cell, place in places.items()
+    }
+    return Moves(columns[0], columns[1], of_cells)
+
+
+class _Following:
+    """Who holds what quota.
+
+    Args:
+        run: the run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._sizes = run, pod_sizes(run)
+        self._held: dict[int, dict[Cell, int]] = {}
+        self._of_pods: dict[int, tuple[Sequence[PodSet], Chosen]] = {}
+        self._chosen: dict[str, Chosen] = {}
+
+    def take(
+        self, action: str, job: int, pods: int, pod: int | None, flavors: str | None, detail: str | None
+    ) -> dict[Cell, int]:
+        """How far a decision moves what its job holds of each cell."""
+        if action == "admit" and pod is None and flavors:
+            if flavors not in self._chosen:
+                self._chosen[flavors] = json.loads(flavors)
+            sets = self._sets(job, pods, detail)
+            self._of_pods[job] = sets, self._chosen[flavors]
+            held = self._held[job] = self._asks(sets, self._chosen[flavors])
+            return dict(held)
+        if job not in self._held or action not in ("finish", "gone", "requeue"):
+            return {}
+        held = self._held[job]
+        if pod is None:
+            del self._held[job], self._of_pods[job]
+            return {cell: -amount for cell, amount in held.items()}
+        if action == "requeue":
+            return {}
+        sets, chosen = self._of_pods[job]
+        (one,) = [part for part, numbers in _numbered(sets) if pod in numbers] or [sets[-1]]
+        given = self._asks([one._replace(pods=1)], chosen)
+        for cell, amount in given.items():
+            held[cell] -= amount
+        return {cell: -amount for cell, amount in given.items()}
+
+    def _sets(self, job: int, pods: int, detail: str | None) -> Sequence[PodSet]:
+        """The pod sets of a job with as many pods of each as are admitted."""
+        unequal = self._sizes.unequal.get(job)
+        if unequal is None:
+            return [PodSet(job, "", pods)]
+        counts = counts_of(detail)
+        return [each._replace(pods=counts.get(each.name, each.pods)) for each in unequal]
+
+    def _asks(self, sets: Sequence[PodSet], chosen: Chosen) -> dict[Cell, int]:
+        """What some pods ask for, by the flavors that their pod sets have."""
+        found: dict[Cell, int] = {}
+        for each in sets:
+            # Pods that all ask for the same are one here, whatever pod sets they come from.
+            of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
+            for place, resource in enumerate(self._run.resources):
+                amount = int(self._sizes.each[place][each.size]) * each.pods
+                if amount and resource in of_set:
+                    cell = Cell(resource, of_set[resource])
+                    found[cell] = found.get(cell, 0) + amount
+        return found
+
+
+def _numbered(sets: Sequence[PodSet]) -> Iterator[tuple[PodSet, range]]:
+    """Pod sets with the numbers of their pods."""
+    first = 0
+    for each in sets:
+        yield each, range(first, first + each.pods)
+        first += each.pods

@@ -1,0 +1,312 @@
+"""Fragmentation: what is free on nodes that no waiting pod fits on, by resources alone, while any pod waits.
+
+Whether a node is of use depends on the smallest waiting pods alone: those that ask for no less of everything
+than another one are left out. Between two changes of these *needs*, what is of no use follows from what is
+free on each node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from operator import le
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.arrivals import request_columns
+from harness.analysis.metrics.exact import resource_time
+from harness.analysis.metrics.pod_moves import COLUMNS, Moves, PodMoves
+from harness.analysis.metrics.pod_sizes import PodSizes, pod_sizes
+from harness.base.arrays import NEVER, Bools, Groups, Ints, codes, joint, numbers
+from harness.engine.events import BIND, FINISH, GONE
+from harness.plugins.measurement import SHARE, Measurement, Window
+from harness.runs.recording.actions import action_codes
+from harness.runs.run import Run
+
+Shape: TypeAlias = tuple[int, ...]
+"""What a pod asks for, or what is free on a node, of each resource."""
+
+_KEY = ("job", "pod_number", "successor")
+
+
+class _Decisions(NamedTuple):
+    """Some decisions, column by column."""
+
+    time: Ints
+    action: Ints
+    node: Ints
+    job: Ints
+    pod: Ints
+    successor: Ints
+    moves: Moves
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The part of each resource's capacity that was of no use; null where no nodes are known."""
+    pools = run.info["cluster"].get("allocatable", [])
+    span = window.end - window.start
+    wasted = _wasted(run, window, pools) if pools and len(request_columns(run)) else None
+    for place, resource in enumerate(run.resources):
+        whole = run.capacity.get(resource, 0) * span
+        share = wasted[place] / whole if wasted is not None and whole else None
+        yield Measurement("fragmentation", share, SHARE, "lower", resource=resource)
+
+
+def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> list[int]:
+    """For each resource the resource-time that was free and of no use."""
+    pods, sizes = PodMoves(run), pod_sizes(run)
+    shape_of = joint(*sizes.each)
+    some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
+    some[shape_of] = np.arange(len(shape_of))
+    shapes = list(zip(*(amount[some].tolist() for amount in sizes.each), strict=True))
+    names, free, unused = _nodes(run, pools)
+    waiting, nodes = _Waiting(shapes), _Free(free, sizes)
+    sums = [0] * len(sizes.each)
+    begin = window.start
+    batches = _decisions(run, window, pods, pl.Enum(names))
+    rows = next(batches)
+    for following in batches:
+        end = int(rows.time[-1]) if len(rows.time) else begin
+        sums = nodes.add(rows, waiting.needs(rows, shape_of), begin, end, unused, sums)
+        begin, rows = end, following
+    return nodes.add(rows, waiting.needs(rows, shape_of), begin, window.end, unused, sums)
+
+
+def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iterator[_Decisions]:
+    """The decisions within a window, piece by piece."""
+    for batch in run.batches("decisions", ("time", "node", "pod_number", "successor", *COLUMNS)):
+        (time,) = numbers(batch, "time")
+        within = batch[: int(time.searchsorted(window.end, side="right"))]
+        time, job, pod, successor = numbers(within, "time", *_KEY)
+        action, node = action_codes(within["action"]), codes(within["node"].cast(nodes))
+        yield _Decisions(time, action, node, job, pod, successor, pods.of(within))
+
+
+def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[Ints], Counter[Shape]]:
+    """The nodes that pods were bound to, what is free there at first; and how many others have what."""
+    sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
+    rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
+    used: set[str] = set()
+    for batch in run.batches("decisions", ("node",)):
+        used.update(name for name in batch["node"].unique().to_list() if name is not None)
+    names = sorted(used)
+    free = [_shape(run, sizes.get(name, rest)) for name in names]
+    unused = Counter({_shape(run, pool["amounts"]): 0 for pool in pools})
+    for pool in pools:
+        unused[_shape(run, pool["amounts"])] += pool["count"]
+    unused.subtract(free)
+    places = range(len(run.resources))
+    return names, [np.array([amounts[place] for amounts in free], np.int64) for place in places], unused
+
+
+def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
+    return tuple(amounts.get(resource, 0) for resource in run.resources)
+
+
+class _Waiting:
+    """Follows which pods wait.
+
+    Args:
+        shapes: what pods ask for.
+    """
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self._shapes = shapes
+        self._counts = np.zeros(len(shapes), np.int64)
+        self._present: set[Shape] = set()
+        self._least: tuple[Shape, ...] = ()
+
+    def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
+        """From when on which smallest pods wait; the first at the beginning, whatever its time says."""
+        some = np.flatnonzero(rows.moves.waiting)
+        groups = Groups(shape_of[rows.moves.size[some]])
+        time = rows.time[rows.moves.row[some]][groups.order]
+        pods = groups.running(rows.moves.waiting[some][groups.order]) + self._counts[groups.keys]
+        # What changes at one instant counts as what comes of it in the end.
+        stays = groups.last
+        stays[:-1] |= time[1:] != time[:-1]
+        shape, time, waits = groups.keys[stays], time[stays], pods[stays] > 0
+        before = np.append(False, waits[:-1])
+        begins = Groups(shape).begins
+        before[begins] = self._counts[shape[begins]] > 0
+        last = groups.last
+        self._counts[groups.keys[last]] = pods[last]
+        turned = np.flatnonzero(waits != before)
+        turned = turned[np.lexsort((shape[turned], time[turned]))]
+        found = [(-1, self._least)]
+        for at, number, begun in zip(
+            time[turned].tolist(), shape[turned].tolist(), waits[turned], strict=True
+        ):
+            self._turn(self._shapes[number], waits=bool(begun))
+            if found[-1][0] == at:
+                found.pop()
+            found.append((at, self._least))
+        return found
+
+    def _turn(self, shape: Shape, *, waits: bool) -> None:
+        """A pod of this shape begins to wait, or the last one ceases to."""
+        if waits:
+            self._present.add(shape)
+            if not any(_fits(least, shape) for least in self._least):
+                rest = (least for least in self._least if not _fits(shape, least))
+                self._least = tuple(sorted((*rest, shape)))
+            return
+        self._present.discard(shape)
+        if shape in self._least:
+            least: list[Shape] = []
+            for each in sorted(self._present):
+                if not any(_fits(smaller, each) for smaller in least):
+                    least.append(each)
+            self._least = tuple(least)
+
+
+def _fits(small: Shape, large: Shape) -> bool:
+    return all(map(le, small, large))
+
+
+class _Bound(NamedTuple):
+    """Pods that are bound to nodes."""
+
+    time: Ints
+    node: Ints
+    job: Ints
+    pod: Ints
+    successor: Ints
+
+
+class _Free:
+    """Follows what is free on nodes.
+
+    Args:
+        free: of each resource, what is free on each node.
+        sizes: what pods ask for.
+    """
+
+    def __init__(self, free: Sequence[Ints], sizes: PodSizes) -> None:
+        self._free, self._sizes = list(free), sizes
+        nothing = np.zeros(0, np.int64)
+        self._bound = _Bound(*[nothing] * len(_Bound._fields))
+
+    def add(
+        self,
+        rows: _Decisions,
+        needs: Sequence[tuple[int, tuple[Shape, ...]]],
+        begin: int,
+        end: int,
+        unused: Mapping[Shape, int],
+        sums: Sequence[int],
+    ) -> list[int]:
+        """Add what was of no use from `begin` to `end` to some sums, and go on to the end."""
+        time, node, size, sign = self._moves(rows)
+        every = np.arange(len(self._free[0]))
+        time, node = np.append(np.full(len(every), begin), time), np.append(every, node)
+        ranked = np.lexsort((time, node))
+        groups, time = Groups(node[ranked]), time[ranked]
+        levels = []
+        for place, (free, each) in enumerate(zip(self._free, self._sizes.each, strict=True)):
+            levels.append(groups.running(np.append(free, each[size] * sign)[ranked]))
+            self._free[place] = levels[-1][groups.last]
+        until = np.append(time[1:], np.full(min(1, len(time)), end))
+        until[groups.last] = end
+        lasts = until > time
+        levels, time, until = [level[lasts] for level in levels], time[lasts], until[lasts]
+        spans: dict[tuple[Shape, ...], list[tuple[int, int]]] = {}
+        starts = [begin, *(max(at, begin) for at, _ in needs[1:])]
+        for (_, least), since, to in zip(needs, starts, [*starts[1:], end], strict=True):
+            if least and to > since:
+                spans.setdefault(least, []).append((since, to))
+        numbers_of = {least: number for number, least in enumerate(spans)}
+        parts = _Parts(time, until, starts, [numbers_of.get(least, -1) for _, least in needs])
+        found = list(sums)
+        for number, (least, of_least) in enumerate(spans.items()):
+            some = parts.of(number)
+            some = some[_useless([level[some] for level in levels], least)]
+            lost = _passed(until[some], of_least) - _passed(time[some], of_least)
+            whole = sum(to - since for since, to in of_least)
+            for place, level in enumerate(levels):
+                found[place] += resource_time(level[some], lost)
+                for amounts, count in unused.items():
+                    if not any(_fits(pod, amounts) for pod in least):
+                        found[place] += amounts[place] * count * whole
+        return found
+
+    def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
+        """Decisions that move what is free: when, on which node, a pod of which size, and 1 where it goes."""
+        binds = np.flatnonzero(rows.action == BIND)
+        new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
+        bound = _Bound(*map(np.append, self._bound, new))
+        over = np.flatnonzero((rows.action == GONE) | (rows.action == FINISH))
+        whole = rows.pod[over] == NEVER
+        single, of_jobs = over[~whole], over[whole]
+        keys = joint(
+            np.append(bound.job, rows.job[single]),
+            np.append(bound.pod, rows.pod[single]),
+            np.append(bound.successor, rows.successor[single]),
+        )
+        pods = len(bound.job)
+        end = _found(keys[:pods], keys[pods:], rows.time[single])
+        of_whole = _found(bound.job, rows.job[of_jobs], rows.time[of_jobs])
+        end = np.where(end == NEVER, of_whole, end)
+        gone = end != NEVER
+        self._bound = _Bound(*(each[~gone] for each in bound))
+        signs = np.append(np.full(len(binds), -1), np.ones(np.count_nonzero(gone), np.int64))
+        node, job, pod = (
+            np.append(getattr(new, name), getattr(bound, name)[gone]) for name in ("node", "job", "pod")
+        )
+        return np.append(new.time, end[gone]), node, self._sizes.of(job, pod), signs
+
+
+class _Parts:
+    """Spans of time by what is needed while they last, which is one and the same in most of them.
+
+    Args:
+        time, until: when each begins and ends.
+        starts: from when on something else is needed, in order; nothing begins before the first.
+        needs: what that is, as numbers.
+    """
+
+    def __init__(self, time: Ints, until: Ints, starts: Sequence[int], needs: Sequence[int]) -> None:
+        since = np.array(starts, np.int64)
+        at = since.searchsorted(time, side="right") - 1
+        same = at == since.searchsorted(until) - 1
+        self._others, one = np.flatnonzero(~same), np.flatnonzero(same)
+        groups = Groups(np.array(needs, np.int64)[at[one]])
+        self._of_one = {need: one[groups.order[rows]] for need, rows in groups}
+
+    def of(self, need: int) -> Ints:
+        """The numbers of those in which this is needed, and of some others."""
+        only = self._of_one.get(need)
+        return self._others if only is None else np.append(only, self._others)
+
+
+def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
+    """For each key its value, or `NEVER`; keys are jobs or come from `joint`, so that none is large."""
+    table = np.full(int(max(keys.max(initial=0), known.max(initial=0))) + 1, NEVER)
+    table[known] = values
+    return table[keys]
+
+
+def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
+    """Where something is free, and none of the smallest pods fits."""
+    found: Bools = np.zeros(len(levels[0]), np.bool_)
+    for level in levels:
+        found |= level > 0
+    for pod in least:
+        short: Bools = np.zeros(len(found), np.bool_)
+        for level, amount in zip(levels, pod, strict=True):
+            short |= level < amount
+        found &= short
+    return np.flatnonzero(found)
+
+
+def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
+    """How much of some spans of time has passed."""
+    starts = np.array([since for since, _ in spans], np.int64)
+    lengths = np.array([until - since for since, until in spans], np.int64)
+    before = lengths.cumsum() - lengths
+    place = starts.searchsorted(times, side="right") - 1
+    inside = place.clip(0)
+    within = np.minimum(times - starts[inside], lengths[inside])
+    return np.where(place >= 0, before[inside] + within, 0)

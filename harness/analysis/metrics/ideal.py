@@ -1,0 +1,154 @@
+"""The ideal shares of holders: weighted max-min fairness over several resources, by progressive filling.
+
+All holders rise together in proportion to their weights; each consumes in the proportions of what it demands
+and stops when it has all of that. When a resource is full, the holders that demand it stop too, and the
+others go on. It is computed for many instants at once: a *cell* is a holder at an instant, and cells are in
+a table with a row a holder and a column an instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.base.arrays import Bools, Floats, Ints, quotients
+
+_STRIDE = 16
+
+
+class Wants(NamedTuple):
+    """What holders ask for, cell by cell.
+
+    At the water level x a holder has the share `weight * x` and consumes `rate * x` of a resource, as a part
+    of all that there is of it; it has its `demand` at the level `limit` and stops there. Where a holder gets
+    nothing, all of these are 0.
+
+    Attributes:
+        weight: how fast its share rises.
+        demand: the share that it wants.
+        limit: `demand / weight`.
+        rates: for each resource, how fast it consumes that.
+    """
+
+    weight: Floats
+    demand: Floats
+    limit: Floats
+    rates: Sequence[Floats]
+
+    def where(self, mask: Bools) -> Wants:
+        """The same, but nothing where the mask is false."""
+        return self._with([np.where(mask, column, 0.0) for column in self._columns])
+
+    def at(self, instants: Ints) -> Wants:
+        """The same at some of the instants, by number."""
+        return self._with([column[:, instants] for column in self._columns])
+
+    @property
+    def _columns(self) -> list[Floats]:
+        return [self.weight, self.demand, self.limit, *self.rates]
+
+    @staticmethod
+    def _with(columns: list[Floats]) -> Wants:
+        return Wants(columns[0], columns[1], columns[2], columns[3:])
+
+
+def total(cells: Floats) -> Floats:
+    """Add up the holders at each instant, always in the same order: halves are added, and again."""
+    rest: Floats | None = None
+    while len(cells) > 1:
+        half, odd = divmod(len(cells), 2)
+        if odd:
+            rest = cells[-1] if rest is None else rest + cells[-1]
+        cells = cells[:half] + cells[half : 2 * half]
+    whole: Floats = cells[0]
+    return whole if rest is None else whole + rest
+
+
+def ideal_shares(wants: Wants) -> Floats:
+    """The ideal share of each cell."""
+    share = np.zeros_like(wants.weight)
+    base: Floats = np.zeros(share.shape[1])
+    used = [base] * len(wants.rates)
+    guess = _guess(wants)
+    for _ in wants.rates:  # each time one more of them is full
+        level, full = _rise(wants, used, base, guess)
+        stops = satisfied = wants.limit <= level
+        for rate, is_full in zip(wants.rates, full, strict=True):
+            stops = stops | (is_full & (rate > 0))
+        # An endless level satisfies everybody.
+        reached = np.where(np.isfinite(level), level, 0.0)
+        share += np.where(stops, np.where(satisfied, wants.demand, wants.weight * reached), 0.0)
+        if stops.all():
+            break
+        height = np.where(satisfied, wants.limit, reached)
+        used = [
+            before + total(np.where(stops, rate * height, 0.0))
+            for before, rate in zip(used, wants.rates, strict=True)
+        ]
+        wants = wants.where(~stops)
+        base = guess = level
+    return share
+
+
+def _guess(wants: Wants) -> Floats:
+    """Levels that are nearly right until the first resource is full: those of an instant close by."""
+    instants = wants.weight.shape[1]
+    coarse = wants.at(np.arange(0, instants, _STRIDE))
+    base: Floats = np.zeros(coarse.weight.shape[1])
+    level, _ = _rise(coarse, [base] * len(wants.rates), base, base)
+    return level[np.arange(instants) // _STRIDE]
+
+
+def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
+    """The level at which the next resource is full, and for each resource whether it is; infinite if none is.
+
+    Consumption is a concave function of the level. Going on from anywhere as if no holder stopped on the way
+    leads to a level that is not too high; repeated, it rises to the right one, and is exact once no holder
+    stops on the way.
+
+    Args:
+        wants: what the holders that still rise ask for.
+        used: what the others have of each resource.
+        base: a level at which no resource is more than full.
+        guess: where to begin, too high or too low.
+    """
+    most = [rate * wants.limit for rate in wants.rates]
+    ends, overfull = _ends(wants, used, most, guess)
+    # Far too high a guess, at which nothing rises any more, says nothing.
+    nearest: Floats = np.minimum.reduce(ends)
+    level: Floats = np.where(overfull | (nearest < base), base, nearest)
+    ends, _ = _ends(wants, used, most, level)
+    while True:
+        nearest = np.minimum.reduce(ends)
+        # Most instants have their level at once.
+        rises = np.flatnonzero(nearest > level)
+        if not len(rises):
+            return level, [(end <= level) & np.isfinite(level) for end in ends]
+        level[rises] = nearest[rises]
+        of_rises, _ = _ends(
+            wants.at(rises),
+            [before[rises] for before in used],
+            [all_of_it[:, rises] for all_of_it in most],
+            level[rises],
+        )
+        for end, found in zip(ends, of_rises, strict=True):
+            end[rises] = found
+
+
+def _ends(
+    wants: Wants, used: Sequence[Floats], most: Sequence[Floats], level: Floats
+) -> tuple[list[Floats], Bools]:
+    """For each resource the level at which it is full if every holder that rises at `level` goes on for ever.
+
+    Also, whether some resource is more than full although nothing that demands it rises any more.
+    """
+    rising = wants.limit > level
+    ends, overfull = [], np.zeros(len(level), np.bool_)
+    for rate, all_of_it, before in zip(wants.rates, most, used, strict=True):
+        slope = total(np.where(rising, rate, 0.0))
+        left = 1.0 - before - total(np.where(rising, 0.0, all_of_it))
+        ends.append(quotients(left, slope, otherwise=np.inf))
+        overfull |= (slope == 0) & (left < 0)
+    return ends, overfull

@@ -1,0 +1,254 @@
+"""Idle by cause: why capacity stands idle while jobs wait.
+
+What is idle and what waits at each instant is exact. The smaller of both is split among the jobs that wait,
+in proportion to what they ask for, each with the cause of its last judgement; the rest is without demand. Why
+jobs wait is no part of a run: it is judged on request, while it is replayed once more
+(`harness.studies.waiting_causes`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
+from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.base.arrays import Bools, Ints, numbers
+from harness.base.units import MINUTE as _MINUTE
+from harness.plugins.measurement import SHARE, Measurement, Window
+from harness.runs.run import IDLE, Run
+
+RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
+"""Why a job waits; the first that is true."""
+
+MINUTE = _MINUTE
+"""How far judgements are apart, microseconds."""
+
+CAUSES = ("reserved", "quota", "fragmented", "policy")
+"""What causes are called, by number."""
+
+METRICS = ("idle.no_demand", *(f"idle.{name}" for name in CAUSES))
+"""What is measured on request only."""
+
+
+class Judged(NamedTuple):
+    """Why jobs wait, as far as it changes from one judgement to the next.
+
+    Attributes:
+        minute: when, in whole minutes from the run's first arrival, ascending.
+        job: the number of the job.
+        cause: its cause from then on.
+    """
+
+    minute: Ints
+    job: Ints
+    cause: Ints
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The part of each resource's capacity that is idle for each cause; null where that was not judged.
+
+    Args:
+        run: a run with judgements.
+        window: what is measured; it begins as the run does.
+    """
+    found = _idle(run, window) if has_causes(run) and pod_sizes(run).each else None
+    for place, resource in enumerate(run.resources):
+        whole = run.capacity.get(resource, 0) * (window.end - window.start)
+        for number, metric in enumerate(METRICS):
+            share = found[place][number] / whole if found is not None and whole else None
+            yield Measurement(metric, share, SHARE, "lower" if number else "", resource=resource)
+
+
+def has_causes(run: Run) -> bool:
+    """Whether it was judged why jobs of a run wait."""
+    return IDLE in run.info and "causes" in run.info["tables"]
+
+
+class _Moved(NamedTuple):
+    """How far the pods of jobs move, in order of time.
+
+    Attributes:
+        time: when.
+        job: whose they are.
+        waiting: how many more of them wait.
+        asked, held: of each resource, how much more is asked for by those that wait, and held.
+    """
+
+    time: Ints
+    job: Ints
+    waiting: Ints
+    asked: Sequence[Ints]
+    held: Sequence[Ints]
+
+
+def _moved(run: Run) -> _Moved:
+    pods, each = PodMoves(run), pod_sizes(run).each
+    parts = []
+    for batch in run.batches("decisions", ("time", *COLUMNS)):
+        time, job = numbers(batch, "time", "job")
+        row, size, waiting, holding = pods.of(batch)
+        amounts = [amount[size] for amount in each]
+        parts.append((time[row], job[row], waiting, *(amount * waiting for amount in amounts)))
+        parts[-1] += tuple(amount * holding for amount in amounts)
+    time, job, waiting, *levels = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return _Moved(time, job, waiting, levels[: len(each)], levels[len(each) :])
+
+
+def _idle(run: Run, window: Window) -> list[list[int]]:
+    """For each resource what is idle without demand and for each cause, in resource-microseconds."""
+    moved = _moved(run)
+    minute, job, cause = numbers(run.columns("causes", "minute", "job", "cause"), "minute", "job", "cause")
+    at = run.window.start + minute * MINUTE
+    waits = _waits(moved, at, job)
+    at, job, cause = at[waits], job[waits], cause[waits]
+    causes = np.full(int(max(moved.job.max(initial=-1), job.max(initial=-1))) + 1, POLICY)
+    causes[job[::-1]] = cause[::-1]  # that of the first judgement stays
+    found = []
+    for place, resource in enumerate(run.resources):
+        capacity = run.capacity.get(resource)
+        asked, held = moved.asked[place], moved.held[place]
+        some = (asked != 0) | (held != 0)
+        split = _Split(0 if capacity is None else capacity, causes.tolist(), window.start)
+        time = np.append(moved.time[some], at)
+        order = time.argsort(kind="stable")
+        both = np.append(moved.job[some], job), np.append(asked[some], cause), np.append(held[some], cause)
+        is_cause = np.append(np.zeros(int(some.sum()), np.bool_), np.ones(len(at), np.bool_))
+        order = order[time[order] < window.end]
+        columns = (column[order].tolist() for column in (time, *both, is_cause))
+        for when, whose, more, holds, judged in zip(*columns, strict=True):
+            split.reach(when)
+            if judged:
+                split.judge(whose, more)
+            else:
+                split.move(whose, more, holds)
+        split.reach(window.end)
+        found.append(split.sums)
+    return found
+
+
+def _waits(moved: _Moved, at: Ints, job: Ints) -> Bools:
+    """Whether pods of jobs wait at given times, at the end of the instant."""
+    if not len(at):
+        return np.zeros(0, np.bool_)
+    order = np.lexsort((np.arange(len(moved.time)), moved.time, moved.job))
+    of_job, times = moved.job[order], moved.time[order]
+    begins = np.append(True, of_job[1:] != of_job[:-1])
+    total = moved.waiting[order].cumsum()
+    before = total - moved.waiting[order]
+    level = total - before[begins][begins.cumsum() - 1]
+    every = np.unique(np.append(times, at))
+    width = len(every) + 1
+    keys = of_job * width + every.searchsorted(times)
+    place = keys.searchsorted(job * width + every.searchsorted(at), side="right") - 1
+    there = (place >= 0) & (of_job[place.clip(0)] == job)
+    found: Bools = there & (level[place.clip(0)] > 0)
+    return found
+
+
+class _Split:
+    """Adds up what is idle of a resource, by cause.
+
+    Args:
+        capacity: of the resource.
+        causes: of each job, its cause at first.
+        begin: from when.
+
+    Attributes:
+        sums: without demand, and for each cause.
+    """
+
+    def __init__(self, capacity: int, causes: list[int], begin: int) -> None:
+        self.sums = [0] * len(METRICS)
+        self._capacity = capacity
+        self._causes = causes
+        self._since = begin
+        self._held = 0
+        self._asks: dict[int, int] = {}
+        self._asked = [0] * len(CAUSES)
+        # Of what one job asks for: who does, in their order, and how many for each cause.
+        self._jobs: dict[int, list[int]] = {}
+        self._counts: dict[int, list[int]] = {}
+
+    def reach(self, time: int) -> None:
+        """Levels stay as they are up to a time."""
+        span = time - self._since
+        if span <= 0:
+            return
+        self._since = time
+        idle, asked = max(0, self._capacity - self._held), sum(self._asked)
+        if not idle:
+            return
+        parts = self._asked if asked <= idle else self._parts(idle, asked)
+        self.sums[0] += max(0, idle - asked) * span
+        for cause, part in enumerate(parts, 1):
+            self.sums[cause] += part * span
+
+    def move(self, job: int, asks: int, holds: int) -> None:
+        """A job asks for so much more, and holds so much more."""
+        self._held += holds
+        if not asks:
+            return
+        before = self._asks.pop(job, 0)
+        if before:
+            self._leave(job, before)
+        after = before + asks
+        if after:
+            self._asks[job] = after
+            insort(self._jobs.setdefault(after, []), job)
+            self._count(job, after, 1)
+
+    def judge(self, job: int, cause: int) -> None:
+        """A job has a cause from now on."""
+        asks = self._asks.get(job, 0)
+        if asks:
+            self._count(job, asks, -1)
+        self._causes[job] = cause
+        if asks:
+            self._count(job, asks, 1)
+
+    def _leave(self, job: int, asks: int) -> None:
+        self._count(job, asks, -1)
+        jobs = self._jobs[asks]
+        del jobs[bisect_left(jobs, job)]
+        if not jobs:
+            del self._jobs[asks], self._counts[asks]
+
+    def _count(self, job: int, asks: int, sign: int) -> None:
+        cause = self._causes[job]
+        self._asked[cause] += sign * asks
+        self._counts.setdefault(asks, [0] * len(CAUSES))[cause] += sign
+
+    def _parts(self, idle: int, asked: int) -> list[int]:
+        """What each cause has of what is idle: jobs have parts in proportion, by the largest remainder.
+
+        Jobs that ask for the same have the same part, but for the last ones that get one more: of those with
+        one remainder they are the first.
+        """
+        found, left = [0] * len(CAUSES), idle
+        by_remainder: dict[int, list[int]] = {}
+        for asks, jobs in self._jobs.items():
+            part, remainder = divmod(idle * asks, asked)
+            left -= part * len(jobs)
+            for cause, count in enumerate(self._counts[asks]):
+                found[cause] += part * count
+            by_remainder.setdefault(remainder, []).append(asks)
+        for remainder in sorted(by_remainder, reverse=True):
+            group = by_remainder[remainder]
+            number = sum(len(self._jobs[asks]) for asks in group)
+            if left < number:
+                first = list(chain.from_iterable(self._jobs[asks][:left] for asks in group))
+                first = sorted(first)[:left] if len(group) > 1 else first
+                for cause, count in Counter(map(self._causes.__getitem__, first)).items():
+                    found[cause] += count
+                break
+            left -= number
+            for asks in group:
+                for cause, count in enumerate(self._counts[asks]):
+                    found[cause] += count
+        return found

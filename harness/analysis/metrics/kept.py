@@ -1,0 +1,106 @@
+"""What jobs that have not finished have kept of their progress: what nothing has thrown away so far.
+
+A job that is being evicted has lost what the eviction throws away. Of pods that run on their own it is what
+the least advanced one has kept, 0 where one never started. What a dump says had run before the replay counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from harness.base.arrays import NEVER, Bools, Groups, Ints, distinct, is_text, numbers
+from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
+from harness.plugins.measurement import Window
+from harness.runs.known import once
+from harness.runs.run import Run
+
+_POD = "pod_number"
+
+
+@once
+def kept_progress(run: Run, window: Window) -> Ints:
+    """For each job, in order of arrival, what it has kept by the end of a window, microseconds.
+
+    It is at most the job's duration. It is 0 for jobs that have finished by then, of which nobody asks, and
+    for those of which nobody knows how long they run.
+    """
+    there = run.micros("jobs").collect_schema()
+    before = [RAN_BEFORE] if RAN_BEFORE in there else []
+    jobs = run.columns("jobs", "finish_time", "duration", "pods", *before)
+    finish, duration, pods = numbers(jobs, "finish_time", "duration", "pods")
+    going = ((finish == NEVER) | (finish > window.end)) & (duration != NEVER)
+    kept: Ints = np.zeros(len(finish), np.int64)
+    if not going.any():
+        return kept
+    for name in before:
+        kept += jobs[name].fill_null(0).to_numpy()
+    job, pod, amount = _progress(run, window, going, pods)
+    alone = pod != NEVER
+    np.add.at(kept, job[~alone], amount[~alone])
+    if alone.any():
+        _add_least(kept, run, window, pods, (job[alone], pod[alone], amount[alone]))
+    kept[~going] = 0
+    most: Ints = np.minimum(kept, duration.clip(0))
+    return most
+
+
+def _progress(run: Run, window: Window, going: Bools, pods: Ints) -> tuple[Ints, Ints, Ints]:
+    """Of stints with progress of some jobs: the job, the pod if it runs on its own, and what is kept of it.
+
+    Runs of before schema 4 do not tell pods that run on their own apart: nothing is known of these.
+    """
+    there = run.micros("stints").collect_schema()
+    more = [name for name in (_POD, LOST_BEFORE) if name in there]
+    found: list[tuple[Ints, Ints, Ints]] = []
+    for batch in run.batches("stints", ("job", "pods", "start", "end", "state", "lost", *more)):
+        job, count, start, end, lost = numbers(batch, "job", "pods", "start", "end", "lost")
+        rows = going[job] & is_text(batch["state"], "progress") & (start <= window.end)
+        if _POD not in there:
+            rows &= count == pods[job]
+        if not rows.any():
+            continue
+        job, start, end, lost = (column[rows] for column in (job, start, end, lost))
+        pod, earlier = (
+            next(numbers(batch, name))[rows] if name in there else np.full(len(job), otherwise)
+            for name, otherwise in ((_POD, NEVER), (LOST_BEFORE, 0))
+        )
+        # An eviction after the window has not thrown anything away yet.
+        gone = np.where(end <= window.end, lost + earlier, 0)
+        found.append((job, pod, np.minimum(end, window.end) - start - gone))
+    if not found:
+        nothing: Ints = np.zeros(0, np.int64)
+        return nothing, nothing, nothing
+    job, pod, amount = map(np.concatenate, zip(*found, strict=True))
+    return job, pod, amount
+
+
+def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[Ints, Ints, Ints]) -> None:
+    """Add what the least advanced pod of each job has kept, of pods that run on their own."""
+    job, pod, amount = alone
+    wanted = _wanted(run, window, job, pods)
+    groups = Groups(job * (int(pod.max()) + 1) + pod)
+    amounts = np.add.reduceat(amount[groups.order], groups.begins)
+    owners = job[groups.order[groups.begins]]
+    of_jobs = Groups(owners)
+    for _, rows in of_jobs:
+        owner = int(owners[of_jobs.order[rows][0]])
+        ranked = np.sort(amounts[of_jobs.order[rows]])[::-1]
+        number = int(wanted[owner])
+        least = int(ranked[min(number, len(ranked)) - 1])
+        kept[owner] += min(least, 0) if number > len(ranked) else least  # the others have not started
+
+
+def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
+    """How many pods of each job are to run: all of them, or as many as its last admission says."""
+    wanted = pods.copy()
+    admissions = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
+        .filter((pl.col("time") <= window.end) & pl.col("job").is_in(distinct(jobs).tolist()))
+        .select("job", "pods")
+        .collect()
+    )
+    job, count = numbers(admissions, "job", "pods")
+    wanted[job] = count  # of several of one job the last one stays
+    return wanted

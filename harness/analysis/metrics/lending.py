@@ -1,0 +1,216 @@
+"""What quotas borrow, and which of the others in their tree of cohorts lent it.
+
+A quota borrows what it holds beyond its nominal quota. What all of a tree borrow is first of the quota that
+cohorts have of their own; the rest is lent by the quotas that hold less than is theirs, in proportion to what
+each of them has to lend then. It is told apart by flavors, and summed over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.analysis.metrics.exact import exact_sum, resource_times
+from harness.analysis.metrics.levels import Piece
+from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, quotients
+from harness.base.units import INT64_MAX
+from harness.runs.run import Run
+
+ANY = ""
+"""Stands for the flavor where a resource has no more than one."""
+
+
+class Cell(NamedTuple):
+    """A resource of a flavor, of which quotas have some each."""
+
+    resource: str
+    flavor: str
+
+
+class Pool(NamedTuple):
+    """Quotas that lend each other of one resource and flavor.
+
+    Attributes:
+        own: what no single one of them has: the quota of the cohorts themselves.
+        nominal: each of them -> what is its own.
+        lendable: each of them -> how much of that it lends at most.
+        elastic: whether they are ElasticQuotas.
+    """
+
+    own: int
+    nominal: dict[str, int]
+    lendable: dict[str, int]
+    elastic: bool = False
+
+
+def cells_of(run: Run) -> list[Cell]:
+    """What is borrowed and lent in a run: resources, each flavor by itself where a resource has several."""
+    cluster = run.info["cluster"]
+    found: dict[Cell, None] = {}
+    for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
+        for flavor, of_flavor in spec.get("flavors", {}).items():
+            found.update(dict.fromkeys(Cell(each, flavor) for each in of_flavor if each in run.resources))
+    several = {cell.resource for cell in found}
+    return [*(Cell(each, ANY) for each in run.resources if each not in several), *sorted(found)]
+
+
+def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
+    """The quotas that lend each other: those of each tree of cohorts, and all ElasticQuotas.
+
+    Args:
+        cluster: what `run.json` says of the cluster.
+        cell: of what.
+    """
+    cohorts = cluster["cohorts"]
+    found: dict[tuple[str, str], Pool] = {}
+
+    def top_of(cohort: str) -> tuple[str, str]:
+        while cohorts[cohort]["cohort"]:
+            cohort = cohorts[cohort]["cohort"]
+        return "cohort", cohort
+
+    for name, quota in cluster["queues"].items():
+        own = _own(quota, cell)
+        if own is None:
+            continue
+        tree = ("queue", name)
+        if "limits" not in quota:
+            tree = ("elastic", "")
+        elif quota["cohort"]:
+            tree = top_of(quota["cohort"])
+        pool = found.setdefault(tree, Pool(0, {}, {}, elastic="limits" not in quota))
+        pool.nominal[name], kept = own
+        pool.lendable[name] = pool.nominal[name] - kept
+    for name, cohort in cohorts.items():
+        tree, own = top_of(name), _own(cohort, cell)
+        if own is not None and tree in found:
+            found[tree] = found[tree]._replace(own=found[tree].own + own[0])
+    return list(found.values())
+
+
+def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
+    """The quota of a cell that a queue or cohort has, and what of it is never lent; None of none."""
+    if "flavors" in spec:
+        of_cell = spec["flavors"].get(cell.flavor, {}).get(cell.resource)
+        return None if of_cell is None else (of_cell["nominal"], of_cell["kept"])
+    if cell.flavor != ANY or cell.resource not in spec["nominal"]:
+        return None
+    return spec["nominal"][cell.resource], spec.get("limits", {}).get("kept", {}).get(cell.resource, 0)
+
+
+class Lending:
+    """Adds up what quotas borrow and lend of one resource and flavor.
+
+    Args:
+        some: the quotas that lend each other.
+        users: the names of those whose levels pieces have, by their numbers.
+
+    Attributes:
+        borrowed: quota -> resource-time.
+        lent: likewise.
+    """
+
+    def __init__(self, some: Iterable[Pool], users: Sequence[str]) -> None:
+        self._users = users
+        self._own: list[int] = []
+        self._pool = np.full(len(users), -1)
+        self._nominal, self._lendable = (np.zeros(len(users), np.int64) for _ in range(2))
+        self.borrowed: dict[str, int] = {}
+        self._lent: dict[str, list[float]] = {}
+        numbers = {name: number for number, name in enumerate(users)}
+        # Of quotas without jobs the pool, and what they have to lend at any time.
+        self._without_jobs: list[tuple[str, int, int]] = []
+        for place, pool in enumerate(some):
+            self._own.append(min(pool.own, INT64_MAX))
+            for name, nominal in pool.nominal.items():
+                self.borrowed[name] = 0
+                self._lent[name] = []
+                lendable = min(nominal, pool.lendable[name], INT64_MAX)
+                if name not in numbers:
+                    self._without_jobs.append((name, place, lendable))
+                    continue
+                number = numbers[name]
+                self._pool[number] = place
+                self._nominal[number], self._lendable[number] = min(nominal, INT64_MAX), lendable
+
+    @property
+    def lent(self) -> dict[str, float]:
+        """Quota -> resource-time."""
+        return {name: exact_sum(np.array(parts, np.float64)) for name, parts in self._lent.items()}
+
+    def add(self, piece: Piece, held: Ints) -> None:
+        """Take into account how high levels are.
+
+        Args:
+            piece: when which quotas' levels change.
+            held: what each of them holds from then on.
+        """
+        rows = np.flatnonzero(self._pool[piece.holder] >= 0)
+        if not len(rows):
+            return
+        holder, at, held = piece.holder[rows], piece.at[rows], held[rows]
+        more = (held - self._nominal[holder]).clip(0)
+        begins = np.flatnonzero(firsts(holder))
+        sums = resource_times(more, piece.span[rows], begins)
+        for number, amount in zip(holder[begins].tolist(), sums, strict=True):
+            self.borrowed[self._users[number]] += amount
+        if any(sums):
+            spare = np.minimum(self._nominal[holder] - held, self._lendable[holder]).clip(0)
+            self._lend(piece, holder, at, more, spare)
+
+    def _lend(self, piece: Piece, holder: Ints, at: Ints, more: Ints, spare: Ints) -> None:
+        """Divide what is borrowed among those who have something to spare.
+
+        Args:
+            piece: where the instants are.
+            holder: the number of each level's quota, in ascending order.
+            at: the number of the instant at which it begins.
+            more: what the quota borrows from then on.
+            spare: what it has to lend.
+        """
+        first = firsts(holder)
+        pool = self._pool[holder]
+        order = np.lexsort((at, pool))
+        groups = Groups(pool[order])  # which are in order already
+        time = piece.times[at[order]]
+        each = groups.keys
+        own, idle = np.array(self._own), np.zeros(len(self._own))
+        for _, place, lendable in self._without_jobs:
+            idle[place] += lendable
+        asked = groups.running(_steps(more, first)[order]) - own[each]
+        # What is without end has sums that do not fit 64 bits.
+        there = groups.running(_steps(spare.astype(np.float64), first)[order]) + idle[each]
+        rate = quotients(asked.clip(0).astype(np.float64), there)
+        until = np.append(time[1:], np.full(1, piece.end))
+        until[groups.last] = piece.end
+        passed = rate * (until - time)
+        total = passed.cumsum()
+        before = total - passed
+        start = before[groups.begins]
+        ends = np.append(start[1:], total[-1:])
+        # Where each level's row is among those of its pool; it goes on to the next one of its quota.
+        since = np.empty(len(order))
+        since[order] = before
+        whole = np.zeros(len(own))
+        whole[each[groups.begins]] = ends
+        then = np.append(since[1:], np.zeros(1))
+        last = np.append(first[1:], np.ones(1, np.bool_))
+        then[last] = whole[pool[last]]
+        parts: Floats = spare * (then - since)
+        of_quotas = np.add.reduceat(parts, np.flatnonzero(first)).tolist()
+        for number, part in zip(holder[first].tolist(), of_quotas, strict=True):
+            self._lent[self._users[number]].append(part)
+        of_pool = np.zeros(len(own))
+        of_pool[each[groups.begins]] = ends - start
+        for name, place, lendable in self._without_jobs:
+            self._lent[name].append(float(lendable * of_pool[place]))
+
+
+def _steps(levels: Numbers, first: Bools) -> Numbers:
+    """How far levels go beyond those before of the same owner."""
+    before = np.zeros_like(levels)
+    before[1:] = levels[:-1]
+    before[first] = 0
+    return levels - before

@@ -1,0 +1,304 @@
+"""What is held and asked for over time, piece by piece, so that memory does not follow the length of a run.
+
+It is told apart by holders, see `harness.plugins.scopes`: the ClusterQueue or ElasticQuota that jobs count
+against; the jobs of a queue that has none are a holder by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.base.arrays import Groups, Ints, codes, firsts, numbers
+from harness.base.tables.schemas import TIMELINE_QUEUE
+from harness.plugins.measurement import Window
+from harness.plugins.scopes import QUEUE, QUOTA, Scope
+from harness.runs.known import once
+from harness.runs.run import Run
+from harness.runs.tenants import timeline_queue
+
+USED = ("allocated", "demand")
+"""What holders hold and ask for."""
+
+_NAMED = ("namespace", "queue", TIMELINE_QUEUE)
+"""The columns of jobs that say whose they are."""
+
+_COLUMNS: Mapping[str, list[str]] = {
+    "allocated": ["allocated"],
+    "demand": ["allocated", "pending"],
+    "held": ["held"],
+}
+"""The columns of the timeline that make up each kind of level."""
+
+
+class Holder(NamedTuple):
+    """What holds resources as one: a quota, or the jobs of a queue that has none.
+
+    Attributes:
+        name: the quota's, or the queue's as the timeline calls it.
+        weight: its fair-sharing weight.
+        nominal: resource -> the quota that is its own; None of a queue without one.
+        limited: whether it is a ClusterQueue, whose cohort has limits, and no ElasticQuota.
+    """
+
+    name: str
+    weight: float = 1.0
+    nominal: Mapping[str, int] | None = None
+    limited: bool = False
+
+    @property
+    def scope(self) -> str:
+        """The scope of what is measured of it."""
+        return Scope(QUEUE if self.nominal is None else QUOTA, self.name).text
+
+
+class Moves(NamedTuple):
+    """How far holders' levels move, in order of time.
+
+    Attributes:
+        time: when.
+        holder: the number of whose levels move.
+        levels: such as `allocated<n>` for the n-th resource -> how far.
+    """
+
+    time: Ints
+    holder: Ints
+    levels: Mapping[str, Ints]
+
+    def part(self, rows: slice) -> Moves:
+        """Some of them."""
+        levels = {name: level[rows] for name, level in self.levels.items()}
+        return Moves(self.time[rows], self.holder[rows], levels)
+
+    def then(self, later: Moves) -> Moves:
+        """These, and later ones after them."""
+        levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
+        times, holders = (self.time, later.time), (self.holder, later.holder)
+        return Moves(np.concatenate(times), np.concatenate(holders), levels)
+
+
+class Piece(NamedTuple):
+    """The levels of holders over some time.
+
+    Attributes:
+        times: instants, ascending; between two of them nothing changes.
+        end: how long the levels at the last instant hold.
+        holder: the number of the holder that has a level, in ascending order.
+        at: the number of the instant at which it begins, ascending for each holder, from 0.
+        span: how long it holds.
+        levels: such as `allocated<n>` for the n-th resource -> how high it is.
+    """
+
+    times: Ints
+    end: int
+    holder: Ints
+    at: Ints
+    span: Ints
+    levels: Mapping[str, Ints]
+
+    @property
+    def spans(self) -> Ints:
+        """How long it is from each instant to the next."""
+        return np.diff(self.times, append=self.end)
+
+
+def holders(run: Run) -> list[Holder]:
+    """Every holder that a run has jobs of, by name; its place is its number."""
+    return [_holder(run, name) for name in sorted(set(holder_behind(run).values()))]
+
+
+def unused_quotas(run: Run) -> list[Holder]:
+    """Every quota that no job counts against, by name."""
+    used = set(holder_behind(run).values())
+    return [_holder(run, name) for name in sorted(run.info["cluster"]["queues"]) if name not in used]
+
+
+@once
+def names_of_jobs(run: Run) -> pl.DataFrame:
+    """For each job, in order of arrival, what it belongs to: enumerations, in the order of names.
+
+    Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, that quota,
+    else the queue.
+    """
+    quota_of, behind = run.info["cluster"]["quota_of"], holder_behind(run)
+    names = pl.Enum(sorted(set(behind.values())))
+    known = run.scan("jobs").collect_schema().names()
+    name = timeline_queue(known, behind)
+    return pl.concat(
+        batch.select(
+            pl.col("queue").cast(queue_names(run)),
+            quota=name.replace_strict(list(quota_of), list(quota_of.values()), return_dtype=names),
+            holder=name.replace_strict(list(behind), list(behind.values()), return_dtype=names),
+        )
+        for batch in run.batches("jobs", [each for each in _NAMED if each in known])
+    )
+
+
+def holder_of_jobs(run: Run) -> pl.Series:
+    """For each job, in order of arrival, the name of its holder: an enumeration, in the order of names."""
+    return names_of_jobs(run)["holder"]
+
+
+@once
+def queue_behind(run: Run) -> Mapping[str, str]:
+    """A queue of the timeline -> the scope of the queue that its jobs name."""
+    behind = holder_behind(run)
+    known = run.scan("jobs").collect_schema().names()
+    name = timeline_queue(known, behind)
+    found: dict[str, str] = {}
+    for batch in run.batches("jobs", [each for each in _NAMED if each in known]):
+        found.update(batch.select(name.alias("of"), pl.col("queue").cast(pl.String)).unique().iter_rows())
+    return {name: Scope(QUEUE, queue).text for name, queue in found.items()}
+
+
+@once
+def queue_names(run: Run) -> pl.Enum:
+    """The queues that jobs name."""
+    found = (batch["queue"].unique() for batch in run.batches("jobs", ("queue",)))
+    return pl.Enum(pl.concat(found).unique().sort())
+
+
+def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:
+    """The levels of all holders from the beginning of a window to its end.
+
+    Pieces depend on what is in the timeline, not on how the file is cut.
+
+    Args:
+        run: the run.
+        window: what is measured; nothing happens before it.
+        changes: how many a piece has, about.
+        kinds: which levels, see `moves`.
+    """
+    users, names = len(holders(run)), level_names(run, kinds)
+    yield from cut(moves(run, window, kinds), users, names, window, changes=changes)
+
+
+def cut(
+    found: Iterable[Moves], owners: int, names: Sequence[str], window: Window, *, changes: int
+) -> Iterator[Piece]:
+    """The levels that moves come to, from the beginning of a window to its end.
+
+    Args:
+        found: the moves, in order of time.
+        owners: how many there are whose levels move.
+        names: of the levels.
+        window: what is measured; nothing moves before it.
+        changes: how many a piece has, about.
+    """
+    state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
+    start = window.start
+    nothing = np.zeros(0, np.int64)
+    waiting = Moves(nothing, nothing, dict.fromkeys(state, nothing))
+    for batch in found:
+        waiting = waiting.then(batch)
+        while len(waiting.time) > changes:
+            # The instant of the last one may go on in what follows.
+            last = int(waiting.time[changes - 1])
+            done = int(waiting.time.searchsorted(last))
+            if not done:
+                changes *= 2
+                continue
+            piece, state = _piece(state, waiting.part(slice(done)), start, last)
+            waiting = waiting.part(slice(done, None))
+            yield piece
+            start = last
+    yield _piece(state, waiting, start, window.end)[0]
+
+
+def _piece(
+    state: Mapping[str, Ints], changes: Moves, start: int, end: int
+) -> tuple[Piece, Mapping[str, Ints]]:
+    """A piece, and the levels at its end."""
+    every = np.arange(len(next(iter(state.values()), ())))
+    rows = Moves(np.full(len(every), start), every, state).then(changes)
+    new = firsts(rows.time)
+    times, at = rows.time[new], new.cumsum() - 1
+    groups = Groups(rows.holder)
+    at = at[groups.order]
+    # Of what changes for a holder at one instant, only what comes of it in the end is a level.
+    stays = groups.last
+    stays[:-1] |= at[1:] != at[:-1]
+    levels = {name: groups.running(level[groups.order])[stays] for name, level in rows.levels.items()}
+    holder, at, last = groups.keys[stays], at[stays], groups.last[stays]
+    begin = times[at]
+    until = np.append(begin[1:], np.full(min(1, len(begin)), end))
+    until[last] = end
+    latest = {name: level[last] for name, level in levels.items()}
+    return Piece(times, end, holder, at, until - begin, levels), latest
+
+
+def moves(
+    run: Run, window: Window, kinds: Sequence[str] = USED, *, owner_of: Mapping[str, int] | None = None
+) -> Iterator[Moves]:
+    """How far levels move, in order of time.
+
+    One row a change of a queue of the timeline; several of these may count against one quota. Kinds are
+    `allocated`, `demand` (allocated and pending) and `held` (quota).
+
+    Args:
+        run: the run.
+        window: what is measured.
+        kinds: which levels.
+        owner_of: each queue of the timeline -> the number of whose levels move; by default its holder's.
+    """
+    columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
+    behind, width = holder_behind(run), len(run.resources)
+    if owner_of is None:
+        places = {holder.name: number for number, holder in enumerate(holders(run))}
+        owner_of = {name: places[holder] for name, holder in behind.items()}
+    holder_of = np.array([owner_of[name] for name in behind], np.int64)
+    tenants = pl.Enum(list(behind))
+    before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
+    left: pl.DataFrame | None = None
+    for batch in run.batches("timeline", ("time", "queue", *columns)):
+        # Rows of one instant and tenant are together, one a resource.
+        long = batch if left is None else pl.concat([left, batch])
+        whole = long.height // width * width
+        left, long = long.slice(whole), long.slice(0, whole)
+        tenant = codes(long["queue"].gather_every(width).cast(tenants))
+        time, *found = numbers(long, "time", *columns)
+        time = time[::width]
+        of_columns = dict(zip(columns, found, strict=True))
+        groups = Groups(tenant)
+        moved = {}
+        for number in range(width):
+            for kind in kinds:
+                parts = [of_columns[column][number::width] for column in _COLUMNS[kind]]
+                name = f"{kind}{number}"
+                moved[name] = _changes(sum(parts[1:], start=parts[0]), groups, before[name])
+        within = slice(int(time.searchsorted(window.end)))
+        yield Moves(time, holder_of[tenant], moved).part(within)
+
+
+def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
+    """By how much levels differ from those before of the same tenant, which go on to the last ones here."""
+    ranked = level[groups.order]
+    changes = np.empty_like(ranked)
+    changes[1:] = ranked[1:] - ranked[:-1]
+    begins = groups.begins
+    changes[begins] = ranked[begins] - before[groups.keys[begins]]
+    last = groups.last
+    before[groups.keys[last]] = ranked[last]
+    return groups.back(changes)
+
+
+def level_names(run: Run, kinds: Sequence[str] = USED) -> list[str]:
+    """The columns that hold levels: of each resource, every kind."""
+    return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
+
+
+def holder_behind(run: Run) -> Mapping[str, str]:
+    """A queue of the timeline -> its holder: the quota that its jobs count against, else the queue itself."""
+    quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
+    return {name: quota or name for name, quota in quota_of.items()}
+
+
+def _holder(run: Run, name: str) -> Holder:
+    quota = run.info["cluster"]["queues"].get(name)
+    if quota is None:
+        return Holder(name)
+    return Holder(name, float(Fraction(quota["weight"])), quota["nominal"], "limits" in quota)

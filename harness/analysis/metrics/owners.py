@@ -1,0 +1,115 @@
+"""Whose jobs are: the queues that they name and the users that they are of, each with what it asks for.
+
+What is measured of queues and users adds up to what is measured of all, and is told of those that have a job
+which counts. Of users there may be as many as jobs: told apart are those who ask for most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.analysis.metrics.arrivals import counted, request_columns
+from harness.analysis.metrics.levels import queue_names
+from harness.base.arrays import Ints, codes
+from harness.plugins.measurement import Window
+from harness.plugins.scopes import QUEUE, USER, Scope
+from harness.runs.known import once
+from harness.runs.run import Run
+
+MOST_USERS = 200
+"""How many users are told apart."""
+
+NOBODY = "(none)"
+"""Stands for the user of jobs without one."""
+
+
+class Owners(NamedTuple):
+    """All owners of jobs of one kind that are told apart.
+
+    Attributes:
+        scopes: the scope of each, by name; its place is its number.
+        of_jobs: for each job of the run, in order of arrival, the number of its owner; one more than there
+            are numbers where its owner is not told apart.
+        asked: for each of them, what its jobs that count need in all, resource-microseconds of each resource;
+            of none in runs of schema 2.
+        several: whether there are several owners, so that one of them is not just all jobs.
+    """
+
+    scopes: Sequence[str]
+    of_jobs: Ints
+    asked: Sequence[Sequence[int]]
+    several: bool
+
+
+def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[str, Owners]:
+    """The queues and the users of a run's jobs, by the kind of their scopes.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+    """
+    names = {QUEUE: _queues(run), USER: _users(run)}
+    demand = _demand(run, window, names, only)
+    return {kind: _told_apart(kind, each, demand) for kind, each in names.items()}
+
+
+def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
+    """Those with jobs that count; of users the ones who ask for the largest part of any resource."""
+    amounts = [name for name in demand.columns if name not in (QUEUE, USER)]
+    of_owners = demand.group_by(kind).agg(pl.col(amounts).sum()).sort(kind)
+    several = of_owners.height > 1
+    if kind == USER and of_owners.height > MOST_USERS:
+        parts = [pl.col(name) / pl.max_horizontal(pl.col(name).sum(), 1) for name in amounts]
+        of_owners = (
+            of_owners.with_columns(_part=pl.max_horizontal(pl.lit(0.0), *parts))
+            .sort("_part", kind, descending=[True, False])
+            .head(MOST_USERS)
+            .sort(kind)
+        )
+    texts = of_owners[kind].cast(pl.String)
+    number = pl.int_range(len(texts), eager=True)
+    assert isinstance(names.dtype, pl.Enum)
+    place = names.dtype.categories.replace_strict(
+        texts, number, default=len(texts), return_dtype=pl.Int64
+    ).to_numpy()
+    columns = [of_owners[name].to_list() for name in amounts]
+    return Owners(
+        [Scope(kind, text).text for text in texts],
+        place[codes(names)],
+        [[column[place] for column in columns] for place in range(len(texts))],
+        several,
+    )
+
+
+def _queues(run: Run) -> pl.Series:
+    """For each job the queue that it names: an enumeration, in the order of names."""
+    return run.columns("jobs", "queue")["queue"].cast(queue_names(run))
+
+
+def _users(run: Run) -> pl.Series:
+    """For each job its user: an enumeration, in the order of names."""
+    users = run.columns("jobs", "user")["user"]
+    if not names_users(run):
+        return pl.Series([NOBODY], dtype=pl.Enum([NOBODY])).new_from_index(0, len(users))
+    users = users.cast(pl.String)
+    users = users.set(users.fill_null("") == "", NOBODY)
+    return users.cast(pl.Enum(users.unique().sort()))
+
+
+@once
+def names_users(run: Run) -> bool:
+    """Whether any job has a user."""
+    return any((batch["user"].cast(pl.String).max() or "") != "" for batch in run.batches("jobs", ("user",)))
+
+
+def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
+    """What jobs that arrived and count need in all, told apart by the names of their owners."""
+    amounts = request_columns(run)
+    counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
+    of_time = (pl.col(name).cast(pl.Int128) * pl.col("duration").fill_null(0) for name in amounts)
+    jobs = run.columns("jobs", "submit_time", "duration", *amounts).with_columns(**names)
+    return jobs.filter(counts).group_by(list(names)).agg(each.sum() for each in of_time)

@@ -1,0 +1,196 @@
+"""How many pods wait and how many hold resources: how far each decision moves both.
+
+A decision says how many pods it is about, and nearly always that is all there is to know. Where a job is
+admitted with fewer pods than it has, it gives up the others, which wait no longer; where pods of a job do not
+all ask for the same, it matters which ones. Such jobs are followed decision by decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
+from harness.base.arrays import Bools, Ints, numbers
+from harness.base.json_text import parse_json
+from harness.engine.events import ADMIT
+from harness.runs.known import once
+from harness.runs.recording.actions import ASKED, BOUND, action_codes
+from harness.runs.run import Run
+
+COLUMNS = ("seq", "action", "job", "pods", "holding")
+"""What `PodMoves.of` reads of decisions."""
+
+
+class Moves(NamedTuple):
+    """How far decisions move numbers of pods, in the order of the decisions.
+
+    Attributes:
+        row: the place of the decision among those that were asked about; there may be several of one.
+        size: the number of what each of these pods asks for, see `PodSizes`.
+        waiting, holding: how many more of them wait, and hold resources.
+    """
+
+    row: Ints
+    size: Ints
+    waiting: Ints
+    holding: Ints
+
+
+class PodMoves:
+    """How decisions move the pods of a run's jobs.
+
+    Args:
+        run: the run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._sizes = pod_sizes(run)
+        self._by_pods = bool(run.info["cluster"]["nodes"])
+        self._followed = _followed(run) if self._sizes.unequal else None
+
+    def of(self, decisions: pl.DataFrame) -> Moves:
+        """How far some of the run's decisions move them, the next ones in order, with `COLUMNS`."""
+        seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
+        action = action_codes(decisions["action"])
+        # Of a job that is admitted with fewer pods than it has, some may have ended before, though.
+        if self._followed is None and (pods < self._sizes.pods[job])[action == ADMIT].any():
+            self._followed = _followed(self._run)
+        held = BOUND[action] if self._by_pods else holding
+        # What comes to hold resources waits no longer.
+        waiting, held = (ASKED[action] - held.clip(0)) * pods, held * pods
+        moved = (waiting != 0) | (held != 0)
+        if self._followed is not None:
+            moved &= ~self._followed.jobs[job]
+        rows = np.flatnonzero(moved)
+        usual = Moves(rows, job[rows], waiting[rows], held[rows])
+        if self._followed is None or not len(seq):
+            return usual
+        first, last = self._followed.moves.row.searchsorted([seq[0], seq[-1] + 1])
+        row, *others = (column[first:last] for column in self._followed.moves)
+        both = [np.append(*each) for each in zip(usual, (seq.searchsorted(row), *others), strict=True)]
+        order = both[0].argsort(kind="stable")
+        return Moves(*(column[order] for column in both))
+
+
+class _Followed(NamedTuple):
+    """What was found out of the jobs that were followed.
+
+    Attributes:
+        jobs: whether each job was.
+        moves: how their decisions move their pods; `row` is the number `seq` of the decision.
+    """
+
+    jobs: Bools
+    moves: Moves
+
+
+@once
+def _followed(run: Run) -> _Followed:
+    """Follow jobs that are admitted with fewer pods than they have, and those of which it matters which."""
+    sizes = pod_sizes(run)
+    decisions = run.scan("decisions")
+    admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
+    job, pods = numbers(admissions.select("job", "pods").collect(), "job", "pods")
+    jobs: Bools = np.zeros(len(sizes.pods), np.bool_)
+    jobs[job[pods < sizes.pods[job]]] = True
+    jobs[list(sizes.unequal)] = True
+    some = np.flatnonzero(jobs).tolist()
+    following = {
+        each: _Pods(sizes.unequal.get(each, [PodSet(each, "", int(sizes.pods[each]))])) for each in some
+    }
+    by_pods = bool(run.info["cluster"]["nodes"])
+    moved: list[tuple[int, int, int, int]] = []
+    rows = decisions.filter(pl.col("job").is_in(some)).select(*COLUMNS, "pod_number", "detail").collect()
+    for seq, action, each, count, holding, pod, detail in rows.iter_rows():
+        starts = holding == 1 and not by_pods
+        moves = following[each].take(action, count, pod, detail, starts=starts)
+        moved += [(seq, *move) for move in moves]
+    columns = np.array(moved, np.int64).reshape(-1, len(Moves._fields)).T
+    return _Followed(jobs, Moves(*columns))
+
+
+class _Pods:
+    """How many pods of each pod set of a job wait and hold resources.
+
+    Args:
+        pod_sets: of the job.
+    """
+
+    def __init__(self, pod_sets: Sequence[PodSet]) -> None:
+        self._sets = pod_sets
+        self._left = [each.pods for each in pod_sets]  # that have not ended
+        self._waiting, self._holding = ([0] * len(pod_sets) for _ in range(2))
+
+    def take(
+        self, action: str, pods: int, pod: int | None, detail: str | None, *, starts: bool
+    ) -> Iterator[tuple[int, int, int]]:
+        """How far a decision moves both, with the size, for each pod set of which it moves any.
+
+        Args:
+            action: what was decided.
+            pods: about how many pods.
+            pod: the number of the only one, or None.
+            detail: what the policy says of it.
+            starts: whether all that wait hold resources from now on, as without nodes.
+        """
+        waiting, holding = list(self._waiting), list(self._holding)
+        one = None if pod is None else self._set_of(pod)
+        if action == "submit" or (action == "requeue" and one is None):
+            self._waiting = list(self._left)
+        elif action == "requeue" and one is not None:
+            self._waiting[one] += 1
+        elif action == "reject":
+            self._waiting = [0] * len(self._sets)
+        elif action == "admit":
+            self._waiting = self._admitted(pods, detail)
+        elif action == "bind" and one is not None:
+            self._waiting[one] -= 1
+            self._holding[one] += 1
+        elif action in ("gone", "finish") and one is not None:
+            self._holding[one] -= 1
+            self._left[one] -= action == "finish"
+        elif action in ("gone", "finish"):
+            self._holding = [0] * len(self._sets)
+        if starts:
+            self._waiting, self._holding = self._holding, self._waiting
+        for number, each in enumerate(self._sets):
+            moved = self._waiting[number] - waiting[number], self._holding[number] - holding[number]
+            if any(moved):
+                yield each.size, *moved
+
+    def _set_of(self, pod: int) -> int:
+        """The place of the pod set that a pod belongs to."""
+        place = 0
+        while pod >= self._sets[place].pods:
+            pod -= self._sets[place].pods
+            place += 1
+        return place
+
+    def _admitted(self, pods: int, detail: str | None) -> list[int]:
+        """How many pods of each pod set wait when so many of all are admitted, of those that have not ended.
+
+        Of which pod sets there are fewer, and how many, is in the detail; else the last ones are left out.
+        """
+        admitted = self._left
+        if len(self._sets) > 1 and pods < sum(self._left):
+            counts = counts_of(detail)
+            told = [
+                min(counts.get(each.name, left), left)
+                for each, left in zip(self._sets, self._left, strict=True)
+            ]
+            admitted = told if sum(told) == pods else admitted
+        places = [0, *(min(pods, first) for first in accumulate(admitted))]
+        return [end - begin for begin, end in pairwise(places)]
+
+
+def counts_of(detail: str | None) -> dict[str, int]:
+    """Pod set -> how many of its pods run, as far as the detail of an admission says so."""
+    found = parse_json(detail or "{}").get("counts")
+    counts = found.items() if isinstance(found, dict) else ()
+    return {name: count for name, count in counts if type(count) is int}

@@ -1,0 +1,90 @@
+"""What pods ask for: an equal part of what their job asks for, or what their pod set does.
+
+Runs of before their jobs told of pod sets have equal parts throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.analysis.metrics.arrivals import request_columns
+from harness.base.arrays import Ints, numbers
+from harness.base.tables.pod_set_texts import parts_of
+from harness.base.tables.schemas import POD_SETS
+from harness.runs.known import once
+from harness.runs.run import Run
+
+_PODS = 1 << 32  # more than any job has
+
+
+class PodSet(NamedTuple):
+    """Pods of a job that ask for the same.
+
+    Attributes:
+        size: the number of what each of them asks for.
+        name: of the pod set, or "".
+        pods: how many.
+    """
+
+    size: int
+    name: str
+    pods: int
+
+
+class PodSizes(NamedTuple):
+    """What pods ask for.
+
+    Attributes:
+        each: of each resource, what a pod of each size asks for; of none in runs of schema 2. Sizes are
+            numbered: the first ones are the jobs, by their rows in `jobs.parquet`, the others pod sets of
+            jobs whose pods do not all ask for the same.
+        pods: how many pods each job has.
+        unequal: these jobs, with their pod sets in the order in which pods are numbered.
+        firsts: the first pod of each of these pod sets, in order, as `job * _PODS + pod`.
+    """
+
+    each: Sequence[Ints]
+    pods: Ints
+    unequal: Mapping[int, Sequence[PodSet]]
+    firsts: Ints
+
+    def of(self, job: Ints, pod: Ints) -> Ints:
+        """The numbers of the sizes of some pods, each given by its job and its number within it."""
+        if not self.unequal:
+            return job
+        place = self.firsts.searchsorted(job * _PODS + pod, side="right") - 1
+        same = self.firsts[place.clip(0)] // _PODS == job
+        return np.where((place >= 0) & same, len(self.pods) + place, job)
+
+
+@once
+def pod_sizes(run: Run) -> PodSizes:
+    """What the pods of a run ask for."""
+    columns = request_columns(run)
+    pods, *totals = numbers(run.columns("jobs", "pods", *columns), "pods", *columns)
+    unequal: dict[int, list[PodSet]] = {}
+    firsts: list[int] = []
+    requests: list[Mapping[str, int]] = []
+    for job, text in _texts(run):
+        first = job * _PODS
+        for part in parts_of(text):
+            unequal.setdefault(job, []).append(PodSet(len(pods) + len(firsts), part.name, part.pods))
+            firsts.append(first)
+            requests.append(part.requests)
+            first += part.pods
+    each = [
+        np.append(total // pods, np.array([asked.get(resource, 0) for asked in requests], np.int64))
+        for resource, total in zip(run.resources, totals, strict=False)  # schema 2 has no totals
+    ]
+    return PodSizes(each, pods, unequal, np.array(firsts, np.int64))
+
+
+def _texts(run: Run) -> list[tuple[int, str]]:
+    """Jobs whose pods do not all ask for the same, and what their rows say of it."""
+    jobs = run.scan("jobs")
+    if POD_SETS not in jobs.collect_schema():
+        return []
+    return jobs.select(POD_SETS).with_row_index("job").drop_nulls().collect().rows()

@@ -1,0 +1,152 @@
+"""The preemptions of a run: who was preempted for whom, and what followed from it.
+
+One preemption is one (job, preemptor, instant), however many pods it took, so that schedulers that preempt
+jobs and schedulers that preempt pods compare.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.analysis.metrics.levels import names_of_jobs
+from harness.plugins.measurement import Window
+from harness.runs.run import Run
+
+
+def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
+    """The decisions to preempt, in order, one row a pod; a job that goes as a whole is one row.
+
+    Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `queue` and `by_queue` (which both
+    name), `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both),
+    `pod` (its number, null where the job goes as a whole), `successor`, `seq, pods, reason, detail`.
+    """
+    rows = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "preempt") & (pl.col("time") <= window.end))
+        .select("seq", "time", "job", "pods", "successor", "reason", "detail", pod="pod_number", by="by_job")
+        .collect()
+    )
+    names, job, by = names_of_jobs(run), pl.lit(rows["job"]), pl.lit(rows["by"])
+    sides = names.select(
+        pl.col("queue").gather(job),
+        by_queue=pl.col("queue").gather(by),
+        quota=pl.col("quota").gather(job),
+        victim=pl.col("holder").gather(job),
+        beneficiary=pl.col("holder").gather(by),
+    )
+    return rows.with_columns(sides.get_columns())
+
+
+def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `preempted_pods` with `held`, how many pods held resources then, and `since`.
+
+    Pods that go one by one are bound. A job that goes as a whole may have been admitted without having begun,
+    or have got a part of its pods bound. `since` is when the last of these pods began to hold resources.
+    """
+    if pods.is_empty():
+        return pods.with_columns(held=pl.lit(0, pl.Int64), since="time")
+    action, single = pl.col("action"), pl.col("pod_number").is_not_null()
+    begins = (action == "bind") | ((pl.col("holding") == 1) & action.is_in(["admit", "start"]))
+    ends = (action == "finish") & single
+    goes = action.is_in(["preempt", "evict"]) & ~single
+    moved = (
+        run.micros("decisions")
+        .filter(begins | ends | goes)
+        .filter(pl.col("job").is_in(pods["job"].unique().implode()))
+        .select(
+            "seq",
+            "job",
+            "successor",
+            pod="pod_number",
+            begun=pl.when(begins).then("time"),
+            stay=goes.cum_sum().over("job") - goes.cast(pl.UInt32),
+            moved=pl.col("pods").cast(pl.Int64) * (begins.cast(pl.Int8) - ends.cast(pl.Int8)),
+        )
+        .collect()
+    )
+    of_jobs = moved.with_columns(
+        held=pl.col("moved").cum_sum().over("job", "stay"),
+        since=pl.col("begun").forward_fill().over("job", "stay"),
+    ).select("seq", "held", "since")
+    of_pods = moved.filter(pl.col("pod").is_not_null() & pl.col("begun").is_not_null())
+    return (
+        pods.join(of_jobs, on="seq", how="left", maintain_order="left")
+        .join(
+            of_pods.select("job", "pod", "successor", bound="begun"),
+            on=["job", "pod", "successor"],
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(
+            held=pl.when(pl.col("pod").is_null()).then("held").otherwise(1),
+            since=pl.coalesce("bound", "since", "time"),
+        )
+        .drop("bound")
+    )
+
+
+def preemptions(pods: pl.DataFrame) -> pl.DataFrame:
+    """One row a preemption, in order, from `preempted_pods`."""
+    return pods.unique(["job", "by", "time"], keep="first", maintain_order=True)
+
+
+def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
+    """For each preemption when its job ran again, microseconds, or null.
+
+    A job runs again when it progresses and every pod that the preemption took holds its resources again. A
+    job that needs no time at all runs when it finishes.
+    """
+    if pods.is_empty():
+        return pl.Series("again", dtype=pl.Int64)
+    preemption = ("job", "by", "time")
+    held_again = (
+        _held_again(run, window, pods)
+        .group_by(preemption, maintain_order=True)
+        .agg(back=pl.when(pl.col("back").is_not_null().all()).then(pl.col("back").max()))
+        .with_row_index("number")
+    )
+    running = (
+        run.micros("stints")
+        .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
+        .filter(pl.col("job").is_in(pods["job"].unique().implode()))
+        .select("job", "start")
+        .collect()
+        .sort("start")
+    )
+    finish = run.micros("jobs").select(pl.col("finish_time")).collect()["finish_time"]
+    ended = finish.gather(held_again["job"])
+    return (
+        held_again.with_columns(finish=ended)
+        .drop_nulls("back")
+        .sort("back")
+        .join_asof(
+            running,
+            left_on="back",
+            right_on="start",
+            by="job",
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .select("number", again=pl.coalesce("start", pl.when(pl.col("finish") <= window.end).then("finish")))
+        .join(held_again.select("number"), on="number", how="right", maintain_order="right")["again"]
+    )
+
+
+def _held_again(run: Run, window: Window, pods: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `preempted_pods` with `back`: from when on the pod's successor holds its resources.
+
+    Jobs that went as a whole stop as a whole: their next progress tells, wherever they hold resources again.
+    """
+    single = pods.filter(pl.col("pod").is_not_null())
+    if single.is_empty():
+        return pods.with_columns(back="time")
+    binds = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "bind") & (pl.col("time") <= window.end))
+        .filter(pl.col("job").is_in(single["job"].unique().implode()))
+        .select("job", pl.col("successor") - 1, pod="pod_number", back="time")
+        .collect()
+    )
+    return pods.join(binds, on=["job", "pod", "successor"], how="left", maintain_order="left").with_columns(
+        back=pl.when(pl.col("pod").is_null()).then("time").otherwise("back")
+    )

@@ -1,0 +1,246 @@
+"""Quota: what was held beyond what was one's own or to be borrowed, borrowed and lent, or held for no pod.
+
+Jobs that are leaving still hold quota, and so do admitted jobs that have not started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.exact import resource_times
+from harness.analysis.metrics.flavor_levels import flavor_pieces, level_of
+from harness.analysis.metrics.lending import ANY, Cell, Lending, cells_of, pools
+from harness.analysis.metrics.levels import Holder, Piece, cut, holders, level_names, unused_quotas
+from harness.analysis.metrics.quota_held import held_moves
+from harness.analysis.metrics.quota_tree import QuotaTree, quota_trees
+from harness.base.arrays import Bools, Groups, Ints, as_series, firsts
+from harness.base.units import INT64_MAX
+from harness.plugins.measurement import Measurement, Window, resource_hours
+from harness.runs.known import once
+from harness.runs.run import Run
+
+_OVER, _UNBOUND = "quota.over", "quota.held_unbound"
+_BORROWED, _LENT = "quota.borrowed", "quota.lent"
+_CHANGES = 1 << 16  # changes of level that are looked at together
+_CELLS = 1 << 20  # instants times queues that are looked at together
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """What was held beyond what might be used; null where no quota is known, or nothing was admitted."""
+    users = holders(run)
+    every = sorted([*users, *unused_quotas(run)])
+    names = [user.name for user in users]
+    admits = _admits(run)
+    over = [_Over(run, names, resource) for resource in run.resources] if admits else []
+    elastic = np.array([each.nominal is not None and not each.limited for each in users], np.bool_)
+    lending = _lending(run, names, admits=admits)
+    whole = {cell: of_cell for cell, of_cell in lending.items() if cell.flavor == ANY}
+    if any(of_resource.trees for of_resource in over) or whole:
+        kinds = ("held", "allocated") if elastic.any() else ("held",)
+        found, levels = held_moves(run, window, kinds), level_names(run, kinds)
+        for piece in cut(found, len(users), levels, window, changes=_CHANGES):
+            for of_resource in over:
+                of_resource.add(piece)
+            for cell, of_cell in whole.items():
+                of_cell.add(piece, _quota_held(piece, run.resources.index(cell.resource), elastic))
+    cells = [cell for cell in lending if cell not in whole]
+    if cells:
+        for piece in flavor_pieces(run, window, cells, changes=_CHANGES):
+            for cell in cells:
+                lending[cell].add(piece, piece.levels[level_of(cell)])
+    yield from _measurements(_OVER, run, every, {each.resource: each.sums for each in over}, "lower")
+    for metric, sums in _sums(lending).items():
+        yield from _measurements(metric, run, every, sums, "")
+    yield from _held_unbound(run, window, every)
+
+
+def _measurements(
+    metric: str,
+    run: Run,
+    every: Sequence[Holder],
+    sums: Mapping[str, Mapping[str, float]],
+    better: str,
+) -> Iterator[Measurement]:
+    """Resource-time of all together and of each; null where nothing is known of it."""
+    for resource in run.resources:
+        known = sums.get(resource, {})
+        yield resource_hours(metric, sum(known.values()) if known else None, resource, better=better)
+        for each in every:
+            yield resource_hours(metric, known.get(each.name), resource, each.scope, better=better)
+
+
+def _lending(run: Run, names: Sequence[str], *, admits: bool) -> dict[Cell, Lending]:
+    """What adds up what is borrowed and lent of each resource and flavor that there is quota of.
+
+    Pods count against an ElasticQuota whoever binds them, and against a ClusterQueue if they are admitted.
+    """
+    if "cohorts" not in run.info["cluster"]:
+        return {}
+    of_cells = {
+        cell: [pool for pool in pools(run.info["cluster"], cell) if admits or pool.elastic]
+        for cell in cells_of(run)
+    }
+    return {cell: Lending(some, names) for cell, some in of_cells.items() if some}
+
+
+def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
+    """The quota that holders hold of a resource: of an ElasticQuota also what pods hold that nobody admitted.
+
+    Args:
+        piece: the levels.
+        resource: the number of the resource.
+        elastic: whether each holder is an ElasticQuota.
+    """
+    held = piece.levels[f"held{resource}"]
+    if not elastic.any():
+        return held
+    bound = np.where(elastic[piece.holder], piece.levels[f"allocated{resource}"], 0)
+    most: Ints = np.maximum(held, bound)
+    return most
+
+
+def _sums(lending: Mapping[Cell, Lending]) -> dict[str, dict[str, dict[str, float]]]:
+    """What was borrowed and lent: metric -> resource -> quota -> resource-time, summed over flavors."""
+    found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
+    for cell, of_cell in lending.items():
+        for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
+            of_resource = found[metric].setdefault(cell.resource, {})
+            for name, amount in sums.items():
+                of_resource[name] = of_resource.get(name, 0) + amount
+    return found
+
+
+def _held_unbound(run: Run, window: Window, every: Sequence[Holder]) -> Iterator[Measurement]:
+    """Quota that was held by pods without a node; null without nodes, or where nothing was admitted."""
+    known = run.info["cluster"]["nodes"] and _admits(run)
+    sums = _quota_without_pods(run, window) if known else {}
+    for resource in run.resources:
+        of_quotas = {
+            each.name: sums.get((each.name, resource), 0)
+            for each in every
+            if known and each.nominal is not None and resource in each.nominal
+        }
+        total = sum(of_quotas.values()) if of_quotas else None
+        yield resource_hours(_UNBOUND, total, resource)
+        for each in every:
+            yield resource_hours(_UNBOUND, of_quotas.get(each.name), resource, each.scope)
+
+
+def _quota_without_pods(run: Run, window: Window) -> dict[tuple[str, str], int]:
+    """For each holder and resource the quota held less what bound pods ask for, as resource-time."""
+    names = [user.name for user in holders(run)]
+    sums: dict[tuple[str, str], int] = {}
+    for batch in held_moves(run, window, ("held", "allocated")):
+        groups = Groups(batch.holder)
+        # A level that moves by an amount has it from then on until the end.
+        left = (window.end - batch.time)[groups.order]
+        for number, resource in enumerate(run.resources):
+            unbound = (batch.levels[f"held{number}"] - batch.levels[f"allocated{number}"])[groups.order]
+            amounts = resource_times(unbound, left, groups.begins)
+            for holder, amount in zip(groups.keys[groups.begins].tolist(), amounts, strict=True):
+                key = names[holder], resource
+                sums[key] = sums.get(key, 0) + amount
+    return sums
+
+
+@once
+def _admits(run: Run) -> bool:
+    """Whether any job was admitted, and the run says which quotas there are."""
+    if "cohorts" not in run.info["cluster"]:
+        return False
+    batches = run.batches("jobs", ("admitted_time",))
+    return any(batch["admitted_time"].null_count() < batch.height for batch in batches)
+
+
+class _Over:
+    """Adds up what ClusterQueues hold of one resource beyond what they may use.
+
+    Args:
+        run: the run.
+        users: the holders that jobs use; a place among them is the holder's number in a piece.
+        resource: the resource.
+
+    Attributes:
+        resource: the same.
+        trees: the quotas of which jobs use some.
+        sums: ClusterQueue with a quota for the resource, be it 0 -> resource-time.
+    """
+
+    def __init__(self, run: Run, users: Sequence[str], resource: str) -> None:
+        quotas = run.info["cluster"]["queues"]
+        self.resource = resource
+        self.sums = {
+            name: 0 for name, quota in quotas.items() if "limits" in quota and resource in quota["nominal"]
+        }
+        self._held = f"held{run.resources.index(resource)}"
+        self._numbers = {name: number for number, name in enumerate(users)}
+        trees = quota_trees(run.info["cluster"], resource)
+        self.trees = [tree for tree in trees if any(node.queue in self._numbers for node in tree.nodes)]
+
+    def add(self, piece: Piece) -> None:
+        """Take a piece into account."""
+        held = piece.levels[self._held]
+        begins = np.flatnonzero(firsts(piece.holder))
+        ends = np.append(begins[1:], len(held))
+        for tree in self.trees:
+            used = {}
+            for place, node in enumerate(tree.nodes):
+                if node.queue in self._numbers:
+                    number = self._numbers[node.queue]
+                    rows = slice(begins[number], ends[number])
+                    used[place] = _Level(piece.at[rows], held[rows])
+            instants = self._suspicious(tree, used, len(piece.times))
+            step = max(1, _CELLS // len(tree.nodes))
+            for start in range(0, len(instants), step):
+                self._add(piece, tree, used, instants[start : start + step])
+
+    def _suspicious(self, tree: QuotaTree, used: Mapping[int, _Level], instants: int) -> Ints:
+        """The instants at which some node may use more than it may: as a rule there are none."""
+        found = np.zeros(instants, np.bool_)
+        for place, node in enumerate(tree.nodes):
+            if node.bound is None:
+                continue
+            # What queues keep from a cohort does not count for it; what cohorts between them keep does not
+            # either, but without it no instant is missed.
+            levels = [
+                _Level(used[queue].at, (used[queue].held - min(kept, INT64_MAX)).clip(0))
+                for queue in tree.below[place]
+                if queue in used
+                for kept in (0 if queue == place else tree.nodes[queue].kept,)
+            ]
+            if sum(int(each.held.max()) for each in levels) > node.bound:
+                found |= _total(levels, instants) > node.bound
+        return np.flatnonzero(found)
+
+    def _add(self, piece: Piece, tree: QuotaTree, used: Mapping[int, _Level], instants: Ints) -> None:
+        """Add up what is over at some instants."""
+        held = pl.DataFrame(
+            {
+                str(place): level.held[level.at.searchsorted(instants, side="right") - 1]
+                for place, level in used.items()
+            }
+        )
+        over = tree.over(held).select(pl.all() * as_series(piece.spans[instants])).sum()
+        for place, amount in zip(over.columns, over.row(0), strict=True):
+            name = tree.nodes[int(place)].queue
+            if name in self.sums:
+                self.sums[name] += amount
+
+
+class _Level(NamedTuple):
+    """What a queue holds from some instants on."""
+
+    at: Ints
+    held: Ints
+
+
+def _total(levels: Sequence[_Level], instants: int) -> Ints:
+    """What levels come to together, at every instant."""
+    changes = np.zeros(instants, np.int64)
+    for each in levels:
+        changes[each.at] += np.diff(each.held, prepend=0)
+    return changes.cumsum()

@@ -1,0 +1,168 @@
+"""What queues may use, borrowing included, at many instants at once, by Kueue's arithmetic of quotas.
+
+`harness.models.quota` answers that for one state which changes step by step; here states are the rows of a
+table. Amounts are summed over flavors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from harness.base.units import INT64_MAX
+
+_ENDLESS = 1 << 100
+
+
+class Node(NamedTuple):
+    """A ClusterQueue or a cohort, in one resource.
+
+    Attributes:
+        queue: the ClusterQueue; None for a cohort.
+        parent: the place of its cohort; None at the top.
+        nominal: its own quota.
+        kept: what it never lends of its own quota and of what its children lend it; 0 at the top.
+        bound: the most that it may use, whatever nodes above it say; None where only they say it.
+    """
+
+    queue: str | None
+    parent: int | None
+    nominal: int
+    kept: int
+    bound: int | None
+
+
+class QuotaTree:
+    """The quotas of one resource in one tree of cohorts, or of a ClusterQueue that belongs to none.
+
+    Args:
+        nodes: the one at the top first, each after the one that it belongs to; a place is a node's name.
+
+    Attributes:
+        nodes: the same.
+        below: for each node the places of the ClusterQueues that it is, or that belong to it.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = tuple(nodes)
+        self.below: list[list[int]] = [[] for _ in nodes]
+        self._children: list[list[int]] = [[] for _ in nodes]
+        self._levels: list[list[int]] = []
+        depth: list[int] = []
+        for place, node in enumerate(self.nodes):
+            if node.parent is None:
+                depth.append(0)
+            else:
+                depth.append(depth[node.parent] + 1)
+                self._children[node.parent].append(place)
+            if depth[place] == len(self._levels):
+                self._levels.append([])
+            self._levels[depth[place]].append(place)
+        for level in reversed(self._levels):
+            for place in level:
+                node = self.nodes[place]
+                if node.queue is not None:
+                    self.below[place].append(place)
+                if node.parent is not None:
+                    self.below[node.parent] += self.below[place]
+
+    def over(self, held: pl.DataFrame) -> pl.DataFrame:
+        """How much more queues hold than is theirs and than they might borrow.
+
+        Args:
+            held: one row an instant, a column for each queue that holds anything, called by its place.
+
+        Returns:
+            The same columns.
+        """
+        frame = held.cast(pl.Int128)
+        for level in reversed(self._levels):
+            rest = [place for place in level if str(place) not in held.columns]
+            frame = frame.with_columns(self._passed_up(place).alias(str(place)) for place in rest)
+        for level in self._levels:
+            frame = frame.with_columns(self._left(place).alias(f"left {place}") for place in level)
+        return frame.select(
+            pl.min_horizontal(
+                _above(pl.col(name), self.nodes[int(name)].nominal), _above(0, pl.col(f"left {name}"))
+            ).alias(name)
+            for name in held.columns
+        )
+
+    def _passed_up(self, place: int) -> pl.Expr:
+        """What a cohort uses: what its children use beyond what they keep."""
+        parts = [_above(pl.col(str(child)), self.nodes[child].kept) for child in self._children[place]]
+        return pl.sum_horizontal([_amount(0), *parts])
+
+    def _left(self, place: int) -> pl.Expr:
+        """What a node could still use; negative where it, or a node above it, uses more than it may."""
+        node, used = self.nodes[place], pl.col(str(place))
+        limits = [_amount(_ENDLESS)]
+        if node.parent is not None:
+            limits.append(pl.col(f"left {node.parent}"))
+        if node.bound is not None:
+            limits.append(_amount(node.bound) - pl.max_horizontal(used, _amount(node.kept)))
+        return pl.min_horizontal(limits) + _above(node.kept, used)
+
+
+def quota_trees(cluster: Mapping[str, Any], resource: str) -> list[QuotaTree]:
+    """The quotas of a resource.
+
+    Args:
+        cluster: what `run.json` says of the cluster.
+        resource: the resource.
+    """
+    specs: list[tuple[str | None, Mapping[str, Any]]] = []
+    places: dict[str, int] = {}
+    for name, cohort in _top_down(cluster["cohorts"]):
+        places[name] = len(specs)
+        specs.append((None, cohort))
+    specs += [(name, queue) for name, queue in cluster["queues"].items() if "limits" in queue]
+    parents = [places[spec["cohort"]] if spec["cohort"] else None for _, spec in specs]
+    nominal = [spec["nominal"].get(resource, 0) for _, spec in specs]
+    kept = [spec["limits"]["kept"].get(resource, 0) for _, spec in specs]
+    whole = list(nominal)
+    for place in range(len(specs) - 1, -1, -1):
+        # Without end less without end is nothing, which no sum over flavors tells.
+        lent = specs[place][1]["limits"].get("lent", {}).get(resource, whole[place] - kept[place])
+        whole[place] = kept[place] + lent
+        parent = parents[place]
+        if parent is not None:
+            whole[parent] += lent
+    found: dict[int, list[Node]] = {}
+    homes: list[tuple[int, int]] = []  # the place of the node at the top, and the place within its tree
+    for place, (queue, spec) in enumerate(specs):
+        parent = parents[place]
+        if parent is None:
+            bound = whole[place] if whole[place] < INT64_MAX else None
+            nodes = found[place] = [Node(queue, None, nominal[place], 0, bound)]
+            homes.append((place, 0))
+            continue
+        top, above = homes[parent]
+        limit = spec["limits"]["borrowing"].get(resource)
+        bound = None if limit is None else whole[place] + limit
+        nodes = found[top]
+        homes.append((top, len(nodes)))
+        nodes.append(Node(queue, above, nominal[place], kept[place], bound))
+    return [QuotaTree(nodes) for nodes in found.values()]
+
+
+def _top_down(cohorts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The cohorts, each after the one that it belongs to."""
+    below: dict[str, list[str]] = {}
+    for name, cohort in cohorts.items():
+        below.setdefault(cohort["cohort"], []).append(name)
+    waiting = below.get("", [])
+    for name in waiting:
+        yield name, cohorts[name]
+        waiting += below.get(name, [])
+
+
+def _above(amount: pl.Expr | int, level: pl.Expr | int) -> pl.Expr:
+    """By how much an amount exceeds a level."""
+    return pl.max_horizontal(_amount(amount) - _amount(level), _amount(0))
+
+
+def _amount(value: pl.Expr | int) -> pl.Expr:
+    return pl.lit(value, dtype=pl.Int128) if isinstance(value, int) else value

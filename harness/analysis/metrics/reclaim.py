@@ -1,0 +1,174 @@
+"""Reclaim latency: how long quotas wait for what is theirs, from when they ask for it until they have it.
+
+An episode begins with the instant at which a quota asks for more than it holds, and holds less than is its
+own, of any resource; it ends with the one after which that is so of none. What is served at the instant at
+which it was asked for is one episode, too, of no length, and most are. One that is served and begins again
+at the same instant goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
+from harness.analysis.metrics.arrivals import request_columns
+from harness.analysis.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
+from harness.analysis.metrics.pod_moves import COLUMNS, Moves, PodMoves
+from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.base.arrays import Bools, Groups, Ints, codes, firsts, numbers
+from harness.base.units import INT64_MAX, SECOND
+from harness.plugins.measurement import SHARE, Measurement, Window
+from harness.plugins.scopes import ALL
+from harness.runs.known import meanwhile
+from harness.runs.run import Run
+
+_STATISTICS = ("p50", "p95", "max")
+_LATENCY, _OWED = "reclaim_latency", "reclaim.owed"
+
+
+class _Episodes(NamedTuple):
+    """Times for which holders waited.
+
+    Attributes:
+        holder: the number of who waited.
+        times: how long, or so far.
+        going: whether it goes on at the end of the window.
+    """
+
+    holder: Ints
+    times: Ints
+    going: Bools
+
+
+class _Turns(NamedTuple):
+    """When holders begin or cease to be `owed` anything."""
+
+    holder: Ints
+    time: Ints
+    owed: Bools
+
+
+class _Moves(NamedTuple):
+    """How far decisions move what holders hold and ask for, of each resource."""
+
+    holder: Ints
+    time: Ints
+    held: Sequence[Ints]
+    asked: Sequence[Ints]
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The latencies, and for how long quotas were owed anything."""
+    yield from measure_latency(run, window)
+    yield from measure_owed(run, window)
+
+
+def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
+    """The latencies of all quotas together and of each; null where nobody asked for anything of a quota."""
+    users = holders(run)
+    found = _episodes(run, window)
+    groups = Groups(found.holder)
+    figures = {users[number].name: _latencies(found, groups.order[rows]) for number, rows in groups}
+    nothing = [NOTHING for _ in _STATISTICS]
+    yield from _measurements(_latencies(found, groups.order), ALL)
+    for each in sorted([*users, *unused_quotas(run)]):
+        yield from _measurements(figures.get(each.name, nothing), each.scope)
+
+
+def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
+    """The part of the window in which each quota asked for more of its own than it held; null without any."""
+    users = holders(run)
+    found, span = _episodes(run, window), window.end - window.start
+    owed: Ints = np.zeros(len(users), np.int64)
+    np.add.at(owed, found.holder, found.times)
+    of_users = {each.name: int(time) for each, time in zip(users, owed, strict=True)}
+    known = span > 0 and _known(run)
+    for each in sorted([*users, *unused_quotas(run)]):
+        value = of_users.get(each.name, 0) / span if known and each.nominal else None
+        yield Measurement(_OWED, value, SHARE, "lower", each.scope)
+
+
+def _known(run: Run) -> bool:
+    """Whether the run says what jobs ask for, and any of them counts against a quota."""
+    return bool(request_columns(run)) and any(user.nominal for user in holders(run))
+
+
+def _measurements(latencies: Sequence[Figure], scope: str) -> Iterator[Measurement]:
+    for name, (value, at_least) in zip(_STATISTICS, latencies, strict=True):
+        seconds = None if value is None else value / SECOND
+        yield Measurement(f"{_LATENCY}.{name}", seconds, "s", "lower", scope, at_least=at_least)
+
+
+def _latencies(episodes: _Episodes, rows: Ints) -> Sequence[Figure]:
+    """Statistics of some episodes."""
+    return statistics(episodes.times[rows], episodes.going[rows], _STATISTICS)
+
+
+@meanwhile
+def _episodes(run: Run, window: Window) -> _Episodes:
+    """The episodes of all holders."""
+    if not _known(run):
+        nothing: Ints = np.zeros(0, np.int64)
+        return _Episodes(nothing, nothing, nothing > 0)
+    turns = _Turns(*map(np.concatenate, zip(*_turns(run, window, holders(run)), strict=True)))
+    groups = Groups(turns.holder)
+    holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
+    # Turns alternate: the first one of an instant says what was before it, the last one what is after it.
+    first = groups.first | firsts(time)
+    last = np.append(first[1:], np.ones(min(1, len(first)), np.bool_))
+    holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
+    at_once = ~before & ~after
+    turned = before != after
+    begin, owed = time[turned], after[turned]
+    of_holders = holder[turned]
+    ends = np.append(firsts(of_holders)[1:], np.ones(min(1, len(begin)), np.bool_))
+    until = np.append(begin[1:], np.full(min(1, len(begin)), window.end))
+    until[ends] = window.end
+    return _Episodes(
+        np.append(of_holders[owed], holder[at_once]),
+        np.append((until - begin)[owed], np.zeros(int(at_once.sum()), np.int64)),
+        np.append(ends[owed], np.zeros(int(at_once.sum()), np.bool_)),
+    )
+
+
+def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:
+    """When holders begin or cease to be owed anything, in order, piece by piece."""
+    nominal = [
+        np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
+        for each in run.resources
+    ]
+    held, asked = ([np.zeros(len(users), np.int64) for _ in nominal] for _ in range(2))
+    was_owed = np.zeros(len(users), np.bool_)
+    for moves in _moves(run, window):
+        groups = Groups(moves.holder)
+        last, holder = groups.last, groups.keys
+        owed: Bools = np.zeros(len(holder), np.bool_)
+        for place, own in enumerate(nominal):
+            now = []
+            for state, moved in ((held[place], moves.held[place]), (asked[place], moves.asked[place])):
+                now.append(groups.running(moved[groups.order]) + state[holder])
+                state[holder[last]] = now[-1][last]
+            owed |= np.minimum(own[holder], now[1]) > now[0]
+        before = np.append(False, owed[:-1])[: len(owed)]
+        before[groups.begins] = was_owed[holder[groups.begins]]
+        was_owed[holder[last]] = owed[last]
+        turned = owed != before
+        yield _Turns(holder[turned], moves.time[groups.order][turned], owed[turned])
+
+
+def _moves(run: Run, window: Window) -> Iterator[_Moves]:
+    """How far each decision moves what its job's holder holds and asks for."""
+    holder = codes(holder_of_jobs(run))
+    pods, each = PodMoves(run), pod_sizes(run).each
+    for batch in run.batches("decisions", ("time", *COLUMNS)):
+        time, job = numbers(batch, "time", "job")
+        moves = pods.of(batch)
+        # What one decision moves of several pods goes one way, so that nothing begins and ends in between.
+        moves = Moves(*(column[time[moves.row] <= window.end] for column in moves))
+        held = [amount[moves.size] * moves.holding for amount in each]
+        waiting = [amount[moves.size] * moves.waiting for amount in each]
+        # What is held is asked for, too.
+        yield _Moves(holder[job[moves.row]], time[moves.row], held, list(map(np.add, held, waiting)))

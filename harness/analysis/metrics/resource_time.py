@@ -1,0 +1,242 @@
+"""What became of each resource over a window: of all jobs, and of those of each queue and user.
+
+What was held and asked for is integrated over change points; what became of it is added up from stints. Both
+are exact, in integer resource-microseconds, so that of each owner
+
+    allocated = useful + lost + idle_held + unfinished
+
+Useful is what was made within the window by jobs that finish in the run's own window, however much earlier
+that which is measured ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics import exact
+from harness.analysis.metrics.arrivals import asked_for
+from harness.analysis.metrics.integrals import Held, Integrals
+from harness.analysis.metrics.levels import holder_behind, moves, queue_behind
+from harness.analysis.metrics.owners import Owners, owners
+from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
+from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.base.arrays import NEVER, Groups, Ints, is_text, numbers
+from harness.plugins.measurement import Window
+from harness.plugins.scopes import ALL, QUEUE
+from harness.runs.known import once
+from harness.runs.run import Run
+
+_PARTS = 5
+"""Stints are added up to what was useful, lost, idle_held, unfinished, and useful of jobs that count."""
+
+
+class ResourceTime(NamedTuple):
+    """What became of a resource over a window, in resource-microseconds.
+
+    Attributes:
+        allocated: held by pods, whatever for.
+        useful: kept progress of jobs that finish in the run's own window.
+        lost: progress that an eviction had thrown away by the end of the window.
+        idle_held: held without progress: gangs that wait, termination grace, restoring.
+        unfinished: progress of jobs that do not finish, and what is thrown away after the window.
+        demanded: what was asked for, at most the capacity: what could have been used; None without capacity.
+        pending: asked for by pods that waited.
+        needed: what the jobs that count need in all; None where that is not known.
+        needed_useful: what was useful of these jobs.
+    """
+
+    allocated: int
+    useful: int
+    lost: int
+    idle_held: int
+    unfinished: int
+    demanded: int | None
+    pending: int
+    needed: int | None
+    needed_useful: int
+
+
+def resource_time(run: Run, window: Window, resource: str, until: int | None = None) -> ResourceTime:
+    """What became of one resource over a window; stints that reach beyond it are cut.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        resource: the resource.
+        until: when the run's own window ends, if later than that.
+    """
+    return resource_times(run, window, until)[ALL][run.resources.index(resource)]
+
+
+def resource_times(
+    run: Run, window: Window, until: int | None = None, only: pl.Series | None = None
+) -> Mapping[str, Sequence[ResourceTime]]:
+    """What became of each resource, by scope: of all jobs, of each queue, and of the users told apart.
+
+    Args:
+        run: the run.
+        window: what is measured; stints that reach beyond it are cut.
+        until: when the run's own window ends, if later than that.
+        only: whether each job of the run counts in what is asked for; all of them by default.
+    """
+    if only is None:
+        return _of_every_job(run, window, until or window.end)
+    return _resource_times(run, window, until or window.end, only)
+
+
+@once
+def _of_every_job(run: Run, window: Window, until: int) -> Mapping[str, Sequence[ResourceTime]]:
+    return _resource_times(run, window, until, None)
+
+
+def _resource_times(
+    run: Run, window: Window, until: int, only: pl.Series | None
+) -> Mapping[str, Sequence[ResourceTime]]:
+    kinds = owners(run, window, only)
+    asked = asked_for(run, window, only)
+    of_all, of_queues = _from_timeline(run, window, kinds[QUEUE])
+    parts = _from_stints(run, window, until, list(kinds.values()), only)
+    needed = [asked.get(resource) for resource in run.resources]
+    beyond = window.end > run.window.end
+    found = {ALL: _together(run, of_all[0], parts[0][0], needed, beyond=beyond)}
+    for kind, of_kind in zip(kinds, parts[1:], strict=True):
+        each = kinds[kind]
+        if kind == QUEUE:
+            held = of_queues
+        elif each.several:
+            held = _from_decisions(run, window, each)
+        else:
+            held = of_all
+        for place, scope in enumerate(each.scopes):
+            asks: Sequence[int | None] = each.asked[place] or [None for _ in run.resources]
+            found[scope] = _together(run, held[place], of_kind[place], asks, beyond=beyond)
+    return found
+
+
+def _together(
+    run: Run,
+    held: Sequence[Held],
+    parts: Sequence[Sequence[int]],
+    needed: Sequence[int | None],
+    *,
+    beyond: bool,
+) -> list[ResourceTime]:
+    """What became of each resource of an owner; `beyond` if the window goes on after the run's own."""
+    found = []
+    for place, resource in enumerate(run.resources):
+        allocated, demanded, pending = held[place]
+        useful, lost, idle_held, unfinished, of_these = parts[place]
+        if beyond:  # what is still held after the last decision is held in vain
+            idle_held = allocated - useful - lost - unfinished
+        limited = demanded if resource in run.capacity else None
+        became = allocated, useful, lost, idle_held, unfinished
+        found.append(ResourceTime(*became, limited, pending, needed[place], of_these))
+    return found
+
+
+def _limits(run: Run) -> list[int | None]:
+    return [run.capacity.get(resource) for resource in run.resources]
+
+
+def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[list[Held]], list[list[Held]]]:
+    """Integrate over change points: of all and of each queue, what it held and asked for of each resource."""
+    numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
+    # Queues without a job that counts never hold or ask for anything.
+    scopes = queue_behind(run)
+    owner_of = {name: numbers_of.get(scopes.get(name, ""), len(numbers_of)) for name in holder_behind(run)}
+    of_all, of_queues = (Integrals(each, _limits(run), window) for each in (1, len(numbers_of) + 1))
+    for batch in moves(run, window, owner_of=owner_of):
+        moved = [
+            (batch.levels[f"allocated{number}"], batch.levels[f"demand{number}"])
+            for number in range(len(run.resources))
+        ]
+        of_all.add(batch.time, np.zeros_like(batch.holder), moved)
+        of_queues.add(batch.time, batch.holder, moved)
+    return of_all.sums(), of_queues.sums()
+
+
+def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]:
+    """The same of owners that the timeline does not tell apart; nothing in runs of schema 2."""
+    found = Integrals(len(those.scopes) + 1, _limits(run), window)
+    pods, each = PodMoves(run), pod_sizes(run).each
+    for batch in run.batches("decisions", ("time", *COLUMNS)) if each else ():
+        time, job = numbers(batch, "time", "job")
+        row, size, waiting, holding = pods.of(batch)
+        within = slice(int(time[row].searchsorted(window.end)))
+        row, size, waiting, holding = (column[within] for column in (row, size, waiting, holding))
+        moved = [(amount[size] * holding, amount[size] * (holding + waiting)) for amount in each]
+        found.add(time[row], those.of_jobs[job[row]], moved)
+    return found.sums()
+
+
+def _from_stints(
+    run: Run, window: Window, until: int, kinds: Sequence[Owners], only: pl.Series | None
+) -> list[list[list[list[int]]]]:
+    """Add up stints piece by piece, of all and of each owner of some kinds: for each resource its parts."""
+    # Whoever is not told apart is one more owner of the kind.
+    widths = [len(kind.scopes) + 1 for kind in kinds]
+    shape = (1, *widths)
+    sums = [[[[0] * _PARTS for _ in run.resources] for _ in range(width)] for width in shape]
+    pair = np.ravel_multi_index([kind.of_jobs for kind in kinds], widths)
+    counts = None if only is None else only.to_numpy()
+    for piece in _stints(run, window, until):
+        groups = Groups(pair[piece.job])
+        # Progress that is thrown away after the window is neither lost yet nor of any use.
+        rest = piece.span - piece.lost - piece.useful
+        useful = piece.useful if counts is None else piece.useful * counts[piece.job]
+        spans = [each[groups.order] for each in (piece.useful, piece.lost, piece.idle, rest, useful)]
+        if counts is None:
+            spans.pop()
+        whose = list(zip(*np.unravel_index(groups.keys[groups.begins], widths), strict=True))
+        for resource, held in enumerate(piece.held):
+            amounts = held[groups.order]
+            for part, span in enumerate(spans):
+                of_pairs = exact.resource_times(amounts, span, groups.begins)
+                for numbers_of, amount in zip(whose, of_pairs, strict=True):
+                    sums[0][0][resource][part] += amount
+                    for kind, number in enumerate(numbers_of, 1):
+                        sums[kind][number][resource][part] += amount
+    if counts is None:
+        for of_resource in (each for kind in sums for owner in kind for each in owner):
+            of_resource[-1] = of_resource[0]
+    return sums
+
+
+def _stints(run: Run, window: Window, until: int) -> Iterator[_Stints]:
+    """Stints, piece by piece, as far as they are within a window."""
+    (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
+    finished = (finish != NEVER) & (finish <= until)
+    amounts = [f"request.{resource}" for resource in run.resources]
+    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *amounts)):
+        job, start, end, lost, *held = numbers(batch, "job", "start", "end", "lost", *amounts)
+        # Stints that begin after the window have no span, and end after it.
+        span = (np.minimum(end, window.end) - start).clip(0)
+        progress = is_text(batch["state"], "progress")
+        # What an eviction throws away is the last part of the stint.
+        kept = (np.minimum(np.where(end <= until, end - lost, end), window.end) - start).clip(0)
+        lost = np.where(end <= window.end, lost, 0)
+        yield _Stints(job, span * progress, span * ~progress, lost, kept * (progress & finished[job]), held)
+
+
+class _Stints(NamedTuple):
+    """Stints within a window.
+
+    Attributes:
+        job: whose each is.
+        span: how long it progressed.
+        idle: how long it held what it has without progress.
+        lost: what an eviction had thrown away of it by the end of the window.
+        useful: what of it was kept, if the job finishes.
+        held: of each resource what it has.
+    """
+
+    job: Ints
+    span: Ints
+    idle: Ints
+    lost: Ints
+    useful: Ints
+    held: Sequence[Ints]

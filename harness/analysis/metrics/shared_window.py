@@ -1,0 +1,126 @@
+"""What is measured again where runs of equal arrivals are compared: over which windows, and of which jobs.
+
+Where all of them ended by themselves, what is added up over time ends with the first of them: after the last
+arrival a run that takes longer has an emptier cluster, which says nothing of how it did before. What jobs
+come to ends with the last one: those that their run left unfinished go on to wait. Where any run was cut
+short, all is measured up to the first cut. A job that one of the runs refused at its arrival counts in none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.analysis.metrics import (
+    disruption,
+    fairness,
+    fragmentation,
+    idle,
+    quota,
+    reclaim,
+    starvation,
+    topology,
+    users,
+    utilization,
+    waiting,
+)
+from harness.analysis.metrics.arrivals import rejected_at_arrival
+from harness.base.arrays import NEVER, numbers
+from harness.plugins.measurement import Measurement
+from harness.runs.run import Run
+
+_DIGITS = 16
+
+
+class Shared(NamedTuple):
+    """Over what a run is measured that is compared with others.
+
+    Attributes:
+        integrals: when what is added up over time ends.
+        jobs: when what jobs come to ends.
+        refused: the rows of jobs that do not count although the run did not refuse them at their arrival.
+    """
+
+    integrals: int
+    jobs: int
+    refused: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """A text that tells it from others."""
+        rows = " ".join(map(str, self.refused))
+        return f"{self.integrals} {self.jobs} {sha256(rows.encode()).hexdigest()[:_DIGITS] if rows else ''}"
+
+    @property
+    def cut(self) -> bool:
+        """Whether all is measured up to one time."""
+        return self.integrals == self.jobs
+
+    def is_own(self, run: Run) -> bool:
+        """Whether this is what the run's own metrics are of."""
+        return self == (run.window.end, run.window.end, ())
+
+
+def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = None) -> list[Shared]:
+    """Over what each of several runs of equal arrivals is measured.
+
+    Args:
+        runs: the runs.
+        refused: for each of them the rows of jobs that some run refused at their arrival; by default rows
+            mean the same jobs in all of them.
+    """
+    cuts = [run.cut_at for run in runs if run.cut_at is not None]
+    ends = [min(cuts)] if cuts else [run.window.end for run in runs]
+    own = [set(rejected_at_arrival(run).to_list()) for run in runs]
+    every = [set[int]().union(*own)] * len(runs) if refused is None else list(map(set, refused))
+    return [
+        Shared(min(ends), max(ends), tuple(sorted(some - mine)))
+        for some, mine in zip(every, own, strict=True)
+    ]
+
+
+def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
+    """What of a run's metrics is to be replaced, since it is of other windows or jobs."""
+    own = run.window
+    integrals, jobs = (own._replace(end=end) for end in (shared.integrals, shared.jobs))
+    until, only = min(own.end, shared.jobs), _only(run, shared)
+    if integrals != own or only is not None:
+        yield from utilization.measure(run, integrals, until=until, only=only)
+        yield from users.measure(run, integrals, until=until, only=only)
+    if integrals != own:
+        yield from fairness.measure_shares(run, integrals)
+        yield from quota.measure(run, integrals)
+        yield from fragmentation.measure(run, integrals)
+        yield from reclaim.measure_owed(run, integrals)
+        if idle.has_causes(run):
+            yield from idle.measure(run, integrals)
+    goes_on = jobs != own and (jobs.end < own.end or _leaves_unfinished(run))
+    if goes_on or only is not None:
+        yield from waiting.measure_jobs(run, jobs, only)
+        yield from starvation.measure(run, jobs, only)
+        yield from fairness.measure_slowdowns(run, jobs, only)
+    if goes_on:
+        yield from reclaim.measure_latency(run, jobs)
+    if shared.cut and jobs != own:
+        yield from waiting.measure_counts(run, jobs)
+        yield from disruption.measure(run, jobs)
+        yield from topology.measure(run, jobs)
+    elif goes_on:
+        yield from disruption.measure_restarts(run, jobs)
+
+
+def _only(run: Run, shared: Shared) -> pl.Series | None:
+    """Whether each job counts; None where all do that the run did not refuse at once."""
+    if not shared.refused:
+        return None
+    rows = run.columns("jobs", "submit_time").height
+    return pl.repeat(True, rows, eager=True).scatter(list(shared.refused), False)
+
+
+def _leaves_unfinished(run: Run) -> bool:
+    """Whether a job did not finish."""
+    (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
+    return bool((finish == NEVER).any())

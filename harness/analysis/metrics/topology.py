@@ -1,0 +1,171 @@
+"""Over how many domains of a topology the pods of jobs are spread, from what admissions say of it.
+
+Jobs with several pods count that were placed in a topology, but for waits, which are those of all jobs. A run
+without any has none of these metrics.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from harness.base.units import SECOND
+from harness.plugins.measurement import MEAN, SHARE, Measurement, Window
+from harness.runs.run import Run
+
+_HOSTNAME = "hostname"
+_SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"place"', "is": '"short":{}'}
+"""What the details of a decision say, and by which words."""
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """How many domains jobs are spread over, which part of them crosses domains, and waits for a place."""
+    if not _any_answers(run, window):
+        return
+    answers = _answers(run, window)
+    placed = bool(answers["placed"].any())
+    yield from _waits(answers, window)
+    admissions = _admissions(run, window) if placed else pl.DataFrame()
+    if admissions.is_empty():
+        return
+    levels = [name for name in admissions.columns if name not in ("time", "job", "pods")]
+    last = admissions.unique("job", keep="last", maintain_order=True)
+    hours = _hours(run, window, admissions)
+    # The domains of a level are parts of those of any coarser one, so that a job is in most of its finest.
+    coarser = [level for level in levels if level != _HOSTNAME]
+    spread = pl.coalesce(*([pl.max_horizontal(coarser)] if coarser else []), *levels)
+    yield Measurement("topology.domains_per_job", _mean(last.select(spread).to_series()), MEAN, "lower")
+    for level in levels:
+        name = f"topology.cross_{level}"
+        yield Measurement(name, _mean((last[level] > 1).cast(pl.Float64)), SHARE, "lower")
+        known = hours.drop_nulls(level)
+        total, across = int(known["held"].sum()), int(known.filter(pl.col(level) > 1)["held"].sum())
+        share = across / total if total else None
+        yield Measurement(f"{name}.pod_hours", share, SHARE, "lower")
+
+
+def _any_answers(run: Run, window: Window) -> bool:
+    """Whether anything is said of a place in a topology: as a rule nothing is, and most details are null."""
+    detail = pl.col("detail").cast(pl.String)
+    says = [detail.str.contains(_SAYS[name], literal=True) for name in ("placed", "unplaced")]
+    found = run.micros("decisions").filter(pl.any_horizontal(says) & _within(window)).select("job")
+    return not found.head(1).collect().is_empty()
+
+
+def _within(window: Window) -> pl.Expr:
+    """Whether a decision refuses or admits, within a window."""
+    return pl.col("action").is_in(["refuse", "admit"]) & (pl.col("time") <= window.end)
+
+
+def _answers(run: Run, window: Window) -> pl.DataFrame:
+    """Refusals and admissions: `time, job, action`, and what each says of a place in a topology.
+
+    An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`, and it is
+    for a place `alone` where there was quota for all when the head was looked at, or is after its cycle.
+    """
+    detail = pl.col("detail").cast(pl.String)
+    said = {
+        name: detail.str.contains(text, literal=True).fill_null(value=False) for name, text in _SAYS.items()
+    }
+    found = [
+        batch.filter(_within(window)).select("time", "job", "action", **said)
+        for batch in run.batches("decisions", ("time", "job", "action", "detail"))
+    ]
+    return pl.concat(found).with_columns(alone=pl.col("was") | pl.col("is"))
+
+
+def _waits(rows: pl.DataFrame, window: Window) -> Iterator[Measurement]:
+    """Of the jobs that were refused for a place alone: how many there are, and how long they went on waiting.
+
+    Args:
+        rows: refusals and admissions, see `_answers`.
+        window: what is measured.
+    """
+    admissions = (
+        rows.filter(pl.col("action") == "admit")
+        .select("job", admitted="time")
+        .with_columns(time=pl.col("admitted"))
+    )
+    refused = (
+        rows.filter((pl.col("action") == "refuse") & pl.col("unplaced") & pl.col("alone"))
+        .select("job", "time")
+        .sort("time")
+        .join_asof(admissions.sort("time"), on="time", by="job", strategy="forward", check_sortedness=False)
+        .with_columns(wait=pl.col("admitted").fill_null(window.end) - pl.col("time"))
+        # A job that is refused twice before one admission waits once, from the first refusal on.
+        .group_by("job", "admitted", maintain_order=True)
+        .agg(pl.col("wait").max())
+    )
+    jobs = refused["job"].n_unique()
+    yield Measurement("topology.no_place", float(jobs), "count", "lower")
+    waited = int(refused["wait"].sum()) / jobs / SECOND if jobs else None
+    yield Measurement("topology.no_place.wait", waited, "s", "lower")
+
+
+def _admissions(run: Run, window: Window) -> pl.DataFrame:
+    """The admissions of jobs with several pods to a topology, in order, with the number of domains of levels.
+
+    Columns: `time, job, pods`, then one for each level, by its label without what stands before the `/`.
+    """
+    rows = (
+        run.micros("decisions")
+        .filter((pl.col("action") == "admit") & (pl.col("time") <= window.end))
+        .select("time", "job", pl.col("detail").cast(pl.String))
+        .filter(pl.col("detail").str.contains(_SAYS["placed"], literal=True))
+        .collect()
+    )
+    pods = run.micros("jobs").select("pods").collect()["pods"]
+    rows = rows.with_columns(pods=pods.gather(rows["job"])).filter(pl.col("pods") > 1)
+    told = {text: _spans(json.loads(text)) for text in rows["detail"].unique(maintain_order=True)}
+    rows = rows.filter(pl.Series([bool(told[text]) for text in rows["detail"]], dtype=pl.Boolean))
+    levels = dict.fromkeys(level for spans in told.values() for level in spans)
+    return rows.select(
+        "time",
+        "job",
+        "pods",
+        *(
+            pl.Series(level, [told[text].get(level) for text in rows["detail"]], dtype=pl.Int64)
+            for level in levels
+        ),
+    )
+
+
+def _spans(detail: Mapping[str, Any]) -> dict[str, int]:
+    """Level -> how many of its domains an admission is in; the most, where several labels end alike."""
+    found: dict[str, int] = {}
+    for label, count in detail.get("spans", {}).items():
+        level = label.rpartition("/")[2]
+        found[level] = max(count, found.get(level, 0))
+    return found
+
+
+def _hours(run: Run, window: Window, admissions: pl.DataFrame) -> pl.DataFrame:
+    """The progress of these jobs: `held`, in pod-microseconds, with the admission before it."""
+    progress = (
+        run.micros("stints")
+        .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
+        .filter(pl.col("job").is_in(admissions["job"].unique().implode()))
+        .select(
+            "job",
+            "start",
+            held=pl.col("pods") * (pl.min_horizontal("end", pl.lit(window.end)) - pl.col("start")),
+        )
+        .collect()
+        .sort("start")
+    )
+    return progress.join_asof(
+        admissions.drop("pods").sort("time"),
+        left_on="start",
+        right_on="time",
+        by="job",
+        strategy="backward",
+        check_sortedness=False,
+    )
+
+
+def _mean(values: pl.Series) -> float | None:
+    known = values.drop_nulls()
+    return None if known.is_empty() else float(known.sum()) / len(known)

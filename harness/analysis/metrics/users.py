@@ -1,0 +1,73 @@
+"""Fairness between users: how unequal the parts are that became useful of what each of them asked for.
+
+Users are those that the trace names; jobs of nobody do not count. A user who asked for little weighs as much
+as one who asked for much, and whether work was done early or late does not show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.analysis.metrics.arrivals import counted, request_columns
+from harness.analysis.metrics.inequality import gini, jain
+from harness.analysis.metrics.owners import names_users
+from harness.plugins.measurement import Measurement, Window
+from harness.runs.run import Run
+
+
+def measure(
+    run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
+) -> Iterator[Measurement]:
+    """Gini's coefficient and Jain's index over users, for each resource; null where no user is named.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        until: when the run's own window ends, if later than that.
+        only: whether each job of the run counts; all of them by default.
+    """
+    parts: list[list[float]] = [[] for _ in run.resources]
+    if request_columns(run) and names_users(run):
+        named = pl.when(pl.lit(counted(run, only))).then("user").fill_null("")
+        users = run.columns("jobs", "user").select(named)["user"]
+        parts = _parts(run, window, until or window.end, users)
+    for resource, values in zip(run.resources, parts, strict=True):
+        yield Measurement("fairness.gini_users", gini(values), "ratio", "lower", resource=resource)
+        yield Measurement("fairness.jain_users", jain(values), "ratio", "higher", resource=resource)
+
+
+def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[float]]:
+    """For each resource useful over demanded resource-time, of every user who asked for any."""
+    columns = request_columns(run)
+    useful = _useful(run, window, until, users)
+    asked = (
+        run.columns("jobs", "submit_time", "duration", *columns)
+        .with_columns(user=users)
+        .filter((pl.col("submit_time") <= window.end) & (pl.col("user") != ""))
+        .group_by("user")
+        .agg((pl.col(name).cast(pl.Int128) * pl.col("duration")).sum() for name in columns)
+    )
+    both = asked.join(useful, on="user", how="left", suffix=" useful").sort("user")
+    found = []
+    for name in columns:
+        rows = both.select(name, pl.col(f"{name} useful").fill_null(0)).iter_rows()
+        found.append([int(part) / int(whole) for whole, part in rows if whole])
+    return found
+
+
+def _useful(run: Run, window: Window, until: int, users: pl.Series) -> pl.DataFrame:
+    """For each user the resource-time of progress that finished jobs kept."""
+    finished = run.columns("jobs", "finish_time")["finish_time"]
+    columns = request_columns(run)
+    sums = []
+    for batch in run.batches("stints", ("job", "start", "end", "state", "lost", *columns)):
+        progress = batch.filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
+        done = (finished.gather(progress["job"]) <= until).fill_null(value=False)
+        # What an eviction throws away is the last part of the stint.
+        kept = pl.col("end") - pl.when(pl.col("end") <= until).then("lost").otherwise(0)
+        span = (pl.min_horizontal(kept, pl.lit(window.end)) - pl.col("start")).clip(0)
+        of_users = progress.with_columns(user=users.gather(progress["job"])).filter(done).group_by("user")
+        sums.append(of_users.agg((pl.col(name).cast(pl.Int128) * span).sum() for name in columns))
+    return pl.concat(sums).group_by("user").agg(pl.col(columns).sum())

@@ -1,0 +1,66 @@
+"""Utilization: what was allocated, what became of it, how much of that is of use, and how much waits.
+
+Of queues and users it is a part of what the whole cluster has, so that they add up to all; what they ask for
+is their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.analysis.metrics.resource_time import ResourceTime, resource_times
+from harness.base.units import unit_of
+from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
+from harness.plugins.scopes import ALL
+from harness.runs.run import Run
+
+HOURS = ".hours"
+"""What the name of a part ends with where it is not a share of the capacity but resource-hours."""
+
+_PARTS = {"allocated": "", "useful": "higher", "lost": "lower", "idle_held": "lower", "unfinished": ""}
+"""The parts of `ResourceTime`, and what is better of them; more may be allocated because more is lost."""
+
+
+def measure(
+    run: Run, window: Window, *, until: int | None = None, only: pl.Series | None = None
+) -> Iterator[Measurement]:
+    """The utilization metrics of every resource that jobs ask for, of all, each queue, and users.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        until: when the run's own window ends, if later than that.
+        only: whether each job of the run counts in what is asked for; all of them by default.
+    """
+    span = window.end - window.start
+    for scope, times in resource_times(run, window, until, only).items():
+        for resource, time in zip(run.resources, times, strict=True):
+            capacity = run.capacity.get(resource)
+            whole = None if capacity is None else capacity * span
+            yield from _of(time, whole, scope, resource)
+            if scope == ALL:
+                yield resource_hours(f"utilization.capacity{HOURS}", whole, resource, better="")
+                unit = unit_of(resource)
+                backlog = time.pending / (span * unit.size) if span else None
+                yield Measurement("backlog", backlog, unit.name, "lower", resource=resource)
+
+
+def _of(time: ResourceTime, whole: int | None, scope: str, resource: str) -> Iterator[Measurement]:
+    """What became of a resource as shares of a capacity, in hours, and of what was asked for."""
+    for name, better in _PARTS.items():
+        part: int = getattr(time, name)
+        yield _share(f"utilization.{name}", part, whole, better, scope, resource)
+        yield resource_hours(f"utilization.{name}{HOURS}", part, resource, scope, better=better)
+    for name, part, most in (
+        ("utilization.of_demand", time.allocated, time.demanded),
+        ("goodput.of_allocated", time.useful, time.allocated),
+        ("goodput.of_capacity", time.useful, whole),
+        ("goodput.of_demand", time.needed_useful, time.needed),
+    ):
+        yield _share(name, part, most, "higher", scope, resource)
+
+
+def _share(metric: str, part: int, whole: int | None, better: str, scope: str, resource: str) -> Measurement:
+    return Measurement(metric, part / whole if whole else None, SHARE, better, scope, resource)

@@ -1,0 +1,382 @@
+"""Waiting: from submission to first progress, all time without progress, completion time and slowdown.
+
+Jobs that have not come so far count with what has accrued by the end of the window. Percentiles interpolate
+linearly between order statistics. Means are of exact sums, so that they do not depend on the order in which a
+machine adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
+from harness.analysis.metrics.arrivals import counted, rejected, rejected_at_arrival, request_columns
+from harness.analysis.metrics.exact import exact_sum
+from harness.analysis.metrics.kept import kept_progress
+from harness.analysis.metrics.levels import queue_names
+from harness.analysis.metrics.progress import progress
+from harness.base.arrays import NEVER, Bools, Groups, Ints, as_series, codes, distinct, numbers
+from harness.base.tables.schemas import RAN_BEFORE
+from harness.base.units import HOUR, MINUTE, SECOND
+from harness.plugins.measurement import SHARE, Measurement, Window
+from harness.plugins.scopes import ALL, PRIORITY, QUEUE, Scope
+from harness.runs.known import meanwhile
+from harness.runs.run import Run
+
+SHORTEST = 10 * SECOND
+"""Jobs shorter than this count as this long in a bounded slowdown."""
+
+
+class _Shape(NamedTuple):
+    """How a column of `job_times` is summed up.
+
+    Attributes:
+        metric: what it is called.
+        statistics: which there are of it.
+        until: the column that says whether a job has come so far.
+    """
+
+    metric: str
+    statistics: tuple[str, ...]
+    until: str = "finished"
+
+
+_WAITS: Mapping[str, _Shape] = {
+    "first_start": _Shape("wait.first_start", ("mean", "p50", "p90", "p95", "p99", "max"), "started"),
+    "total": _Shape("wait.total", ("mean", "p50", "p90", "p95", "p99", "max")),
+    "delay": _Shape("delay", ("mean", "p50", "p95")),
+}
+_LATER: Mapping[str, _Shape] = {
+    "completion": _Shape("jct", ("mean", "p50", "p95")),
+    "admission": _Shape("wait.admission_to_start", ("mean", "p50", "p95", "max"), "started"),
+}
+_SLOWDOWN = _Shape("slowdown.bounded", ("mean", "p50", "p95", "p99"))
+
+_WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}
+"""How a share of jobs that start soon is called, and how soon."""
+
+_COLUMNS = (
+    *("job", "queue", "priority", "submit", "started", "finished", "first_start", "total", "completion"),
+    *("admission", "delay", "length", "weight", "slowdown"),
+)
+"""What `job_times` can tell."""
+
+_KINDS = (QUEUE, PRIORITY)
+"""What waits are told apart by: kinds of scopes, and columns of `job_times`."""
+
+_Figures: TypeAlias = list[Figure]
+"""The statistics of a shape, in order."""
+
+_NEVER = "wait.never_started"
+_UNTIL = ("started", "finished")
+_MANY = 1 << 17  # rows
+
+
+def measure(run: Run, window: Window) -> Iterator[Measurement]:
+    """The waiting metrics over all jobs, and the waits for each queue and priority."""
+    yield from measure_jobs(run, window)
+    yield from measure_counts(run, window)
+
+
+def measure_jobs(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
+    """Those of the waiting metrics that are statistics of jobs' times.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+    """
+    jobs = _Jobs(run, window, only)
+    of_all, of_scopes = _waits(jobs)
+    yield from of_all
+    times = jobs.times(*_LATER, *_UNTIL)
+    for name, shape in _LATER.items():
+        yield from _rows(_figures(times, name, shape, jobs, kinds=())[ALL], shape)
+    yield from of_scopes
+    yield from _slowdowns(jobs)
+
+
+class _Jobs:
+    """The jobs that are summed up: those that arrived and were not refused at once.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; None for all.
+    """
+
+    def __init__(self, run: Run, window: Window, only: pl.Series | None) -> None:
+        self._run, self._window, self._every = run, window, only
+        self._refused = not rejected_at_arrival(run).is_empty()
+        self._only = counted(run, only) if self._refused else only
+
+    def times(self, *columns: str) -> pl.DataFrame:
+        """Columns of `job_times`, a row a job that counts."""
+        return job_times(self._run, self._window, *columns, only=self._only)
+
+    @cached_property
+    def kinds(self) -> dict[str, _Kind]:
+        """What waits are told apart by."""
+        queues = queue_names(self._run).categories
+        counted = self.times(*_KINDS)
+        every = job_times(self._run, self._window, *_KINDS, only=self._every) if self._refused else counted
+        (queue, priority), (of_queue, of_priority) = (
+            (codes(times[QUEUE]), *numbers(times, PRIORITY)) for times in (every, counted)
+        )
+        there, priorities = distinct(queue), distinct(priority)
+        return {
+            QUEUE: _Kind([queues[code] for code in there.tolist()], Groups(there.searchsorted(of_queue))),
+            PRIORITY: _Kind(priorities.tolist(), Groups(priorities.searchsorted(of_priority))),
+        }
+
+
+class _Kind(NamedTuple):
+    """What jobs are told apart by.
+
+    Attributes:
+        names: what there is of it, in order, also where every job was refused.
+        groups: the jobs that count by the number of what they belong to.
+    """
+
+    names: list[Any]
+    groups: Groups
+
+
+def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
+    """One row a job that arrived within the window; what happened later counts as not having happened.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        only: whether each job of the run counts; all of them by default.
+        columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
+            names), priority; started and finished, whether it has; submit, first_start, total (without
+            progress), completion, delay (completion less the duration) and admission (from the first
+            admission to first progress, which on nodes needs all pods of a gang bound; null where it was
+            never admitted) in microseconds; slowdown. Where a job has not come so far they are what has
+            accrued: as if it began now, and ran to its end from what it has kept. Also length, its duration
+            or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times its
+            duration.
+    """
+    every = _short_times(run, window)
+    if every is None:
+        return _times(run, window, columns, only)
+    times = pl.DataFrame([every[name] for name in columns])
+    return times if only is None else times.filter(only.gather(every["job"]))
+
+
+@meanwhile
+def _short_times(run: Run, window: Window) -> pl.DataFrame | None:
+    """All columns of `job_times`, of a run with few jobs that is asked much; else None."""
+    if run.memory is None or run.info["outcome"]["jobs"] > _MANY:
+        return None
+    return _times(run, window, _COLUMNS, None)
+
+
+def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | None) -> pl.DataFrame:
+    """What `job_times` answers, from the tables."""
+    started, finished = (
+        (pl.col(name) <= window.end).fill_null(value=False) for name in ("start_time", "finish_time")
+    )
+    submit, duration = pl.col("submit_time"), pl.col("duration")
+    start, finish = (
+        pl.when(came).then(name).otherwise(window.end)
+        for came, name in ((started, "start_time"), (finished, "finish_time"))
+    )
+    left = pl.when(finished).then(0).otherwise(duration - pl.col("kept"))
+    completion = finish - submit + left
+    shortest = pl.max_horizontal("duration", pl.lit(SHORTEST))
+    # What had run before the replay began took its time before it.
+    before = pl.lit(0)
+    if RAN_BEFORE in run.micros("jobs").collect_schema():
+        before = pl.col(RAN_BEFORE).fill_null(0)
+    known = {
+        "job": pl.col("job").cast(pl.Int32),
+        "queue": pl.col("queue").cast(queue_names(run) if "queue" in columns else pl.String()),
+        "priority": pl.col("priority"),
+        "submit": submit,
+        "started": started,
+        "finished": finished,
+        "first_start": start - submit,
+        "total": finish - submit - pl.col("progress"),
+        "completion": completion,
+        "admission": pl.when(pl.col("admitted_time") <= window.end).then(start - pl.col("admitted_time")),
+        "delay": completion - duration + before,
+        "length": shortest,
+        "weight": pl.max_horizontal(pl.lit(0.0), *_parts_of_capacity(run)) * duration,
+        "slowdown": pl.max_horizontal(completion / shortest, pl.lit(1.0)),
+    }
+    wanted = [known[name].alias(name) for name in columns]
+    roots = {root for each in wanted for root in each.meta.root_names()}
+    read = sorted((roots - {"job", "progress", "kept"}) | {"submit_time", "duration"})
+    found = {
+        "progress": progress(run, window) if "progress" in roots else None,
+        "kept": as_series(kept_progress(run, window)) if "kept" in roots else None,
+    }
+    parts, offset = [], 0
+    for batch in run.batches("jobs", read):
+        rows = batch.with_row_index("job", offset)
+        more = {name: each.slice(offset, batch.height) for name, each in found.items() if each is not None}
+        rows = rows.with_columns(**more)
+        if only is not None:
+            rows = rows.filter(only.slice(offset, batch.height))
+        offset += batch.height
+        # Of some work of the manifests nobody knows how long it runs.
+        parts.append(rows.filter((submit <= window.end) & pl.col("duration").is_not_null()).select(wanted))
+    return pl.concat(parts)
+
+
+def _parts_of_capacity(run: Run) -> list[pl.Expr]:
+    """What a job asks for of each resource whose capacity is known, as a part of it."""
+    amounts = {column.removeprefix("request."): pl.col(column) for column in request_columns(run)}
+    return [
+        amount / run.capacity[resource] for resource, amount in amounts.items() if run.capacity.get(resource)
+    ]
+
+
+def _waits(jobs: _Jobs) -> tuple[list[Measurement], list[Measurement]]:
+    """The waits of all jobs, and of each queue and priority."""
+    times = jobs.times(*_WAITS, *_UNTIL)
+    found = [(shape, _figures(times, name, shape, jobs)) for name, shape in _WAITS.items()]
+    of_all = [row for shape, figures in found for row in _rows(figures[ALL], shape)]
+    started, waited = times["started"].to_numpy(), times["first_start"].to_numpy()
+    of_all += _starts(started, waited, ALL)
+    of_scopes: list[Measurement] = []
+    for kind, (names, groups) in jobs.kinds.items():
+        scopes = [Scope(kind, str(name)).text for name in names]
+        for place, scope in enumerate(scopes):
+            for shape, figures in found:
+                of_scopes += _rows(figures[kind], shape, place, scope)
+        parts = {place: groups.order[rows] for place, rows in groups}
+        nobody = groups.order[:0]
+        for place, scope in enumerate(scopes):
+            rows = parts.get(place, nobody)
+            of_scopes += _starts(started[rows], waited[rows], scope)
+    return of_all, of_scopes
+
+
+def _starts(started: Bools, waited: Ints, scope: str) -> Iterator[Measurement]:
+    """The part of some jobs that did not start, and the parts that started soon."""
+    jobs = len(started)
+    never = waited[~started]
+    yield Measurement(_NEVER, len(never) / jobs if jobs else None, SHARE, "lower", scope)
+    for name, limit in _WITHIN.items():
+        soon = int(np.count_nonzero(started & (waited <= limit)))
+        may_yet = bool((never < limit).any())
+        share = soon / jobs if jobs else None
+        yield Measurement(f"wait.within_{name}", share, SHARE, "higher", scope, at_least=may_yet)
+
+
+def _figures(
+    times: pl.DataFrame, name: str, shape: _Shape, jobs: _Jobs, kinds: Sequence[str] = _KINDS
+) -> dict[str, list[_Figures]]:
+    """Every statistic of a column of `job_times`, null where no job has a value.
+
+    Args:
+        times: the jobs' times.
+        name: of the column.
+        shape: how it is summed up.
+        jobs: the jobs that it is of.
+        kinds: what they are told apart by.
+
+    Returns:
+        For `ALL` one row; for each kind a row for each of its names.
+    """
+    column = times[name]
+    values = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
+    going = ~times[shape.until].to_numpy()
+    of_all = statistics(values, going, shape.statistics)
+    found = {ALL: [of_all]}
+    for kind in kinds:
+        of_kind = jobs.kinds[kind]
+        found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
+        for place, part in of_kind.groups:
+            rows = of_kind.groups.order[part]
+            whole = len(rows) == len(values)  # as where all have one priority
+            found[kind][place] = of_all if whole else statistics(values[rows], going[rows], shape.statistics)
+    return found
+
+
+def _rows(figures: list[_Figures], shape: _Shape, place: int = 0, scope: str = ALL) -> list[Measurement]:
+    """The measurements of one row of statistics."""
+    return [
+        Measurement(
+            f"{shape.metric}.{name}",
+            None if value is None else value / SECOND,
+            *("s", "lower", scope),
+            at_least=at_least,
+        )
+        for name, (value, at_least) in zip(shape.statistics, figures[place], strict=True)
+    ]
+
+
+def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
+    """The slowdowns of all jobs, of each queue and priority, and weighted by what jobs ask for."""
+    times = jobs.times("slowdown", "weight", "finished")
+    found = _figures(times, "slowdown", _SLOWDOWN, jobs)
+    yield from _factors(found[ALL][0], ALL)
+    value = _weighted(times)
+    going = value is not None and not times["finished"].all()
+    yield Measurement("slowdown.weighted", value, "factor", "lower", at_least=going)
+    for kind, (names, _) in jobs.kinds.items():
+        for name, figures in zip(names, found[kind], strict=True):
+            yield from _factors(figures, Scope(kind, str(name)).text)
+
+
+def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
+    """The mean bounded slowdown of each group of jobs, as `slowdown.bounded.mean` is.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        groups: the number of the group of each job of the run.
+        only: whether each job of the run counts; all of them by default.
+
+    Returns:
+        The means in the order of the groups, without those of which no job counts.
+    """
+    times = _Jobs(run, window, only).times("job", "slowdown")
+    slowdown = times["slowdown"].to_numpy()
+    of_groups = Groups(groups[times["job"].to_numpy()])
+    parts = [of_groups.order[rows] for _, rows in of_groups]
+    return [exact_sum(slowdown[part]) / len(part) for part in parts]
+
+
+def _weighted(times: pl.DataFrame) -> float | None:
+    """The mean slowdown, weighted; None where nothing has a weight."""
+    weight, slowdown = times["weight"].to_numpy(), times["slowdown"].to_numpy()
+    whole = exact_sum(weight)
+    return exact_sum(weight * slowdown) / whole if whole else None
+
+
+def _factors(figures: _Figures, scope: str) -> Iterator[Measurement]:
+    for name, (value, at_least) in zip(_SLOWDOWN.statistics, figures, strict=True):
+        metric = f"{_SLOWDOWN.metric}.{name}"
+        yield Measurement(metric, value, "factor", "lower", scope, at_least=at_least)
+
+
+def measure_counts(run: Run, window: Window) -> Iterator[Measurement]:
+    """How many jobs finished and did not, and how fast."""
+    times = job_times(run, window, "job", "submit", "completion", "finished")
+    job, submit, completion = numbers(times, "job", "submit", "completion")
+    ended = times["finished"].to_numpy()
+    finished = int(np.count_nonzero(ended))
+    # Pods of the manifests that were refused are none of these jobs.
+    refused = int(np.count_nonzero(np.isin(job, rejected(run, window).to_numpy())))
+    makespan = None
+    if finished and finished + refused == len(job):
+        makespan = int((submit + completion)[ended].max() - submit.min()) / SECOND
+    hours = (window.end - window.start) / HOUR
+    yield Measurement("makespan", makespan, "s", "lower")
+    yield Measurement("jobs.finished", finished, "count", "higher")
+    yield Measurement("jobs.unfinished", len(job) - finished - refused, "count", "lower")
+    yield Measurement("jobs.rejected", refused, "count", "lower")
+    if RAN_BEFORE in run.micros("jobs").collect_schema():
+        there = run.columns("jobs", RAN_BEFORE)[RAN_BEFORE]
+        yield Measurement("jobs.at_start", len(there) - there.null_count(), "count", "")
+    yield Measurement("throughput", finished / hours if hours else None, "jobs/h", "higher")

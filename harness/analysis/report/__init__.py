@@ -1,0 +1,103 @@
+"""Reports of runs, and their built-in sections, registered like any other plugin's.
+
+Authors of sections find here what a section is made of; see `harness.analysis.report.blocks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from harness.plugins.hookspecs import hookimpl
+from harness.plugins.section import MakeSection, RegisterSection
+
+if TYPE_CHECKING:
+    from harness.analysis.report.blocks import (
+        Block,
+        Cell,
+        Code,
+        Figure,
+        Key,
+        Points,
+        Score,
+        Scores,
+        Table,
+        Text,
+    )
+    from harness.analysis.report.material import Material
+
+__all__ = [
+    "Block",
+    "Cell",
+    "Code",
+    "Figure",
+    "Key",
+    "Points",
+    "RegisterSection",
+    "Score",
+    "Scores",
+    "Table",
+    "Text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """What sections are made of is imported when somebody makes one."""
+    if name not in __all__:
+        raise AttributeError(f"module 'harness.analysis.report' has no attribute {name!r}")
+    return getattr(import_module("harness.analysis.report.blocks"), name)
+
+
+_BUILT_IN = (
+    ("headlines", "Which one, and at what cost?", "what to take and on what condition, with its costs"),
+    ("frontier", "What is traded for what", "waits against lost work, and which runs no other beats"),
+    ("losses", "Who wins, who loses", "hours waited and work lost by queue, and for whom it was lost"),
+    ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
+    ("allocation", "Who held what, when", "what queues held over time, beside what is their own"),
+    ("fairness", "How fairly it was shared", "how far shares were from ideal ones over time"),
+    (
+        "disruption",
+        "What was preempted, and why",
+        "preemptions over time by reason, and chains of them",
+    ),
+    ("gantt", "Job by job", "every job as a bar, for small runs"),
+    ("metrics", "All figures", "the metrics of all runs in one table"),
+)
+
+
+@hookimpl
+def harness_register_sections(register: RegisterSection) -> None:
+    """Register the built-in sections."""
+    for number, (name, title, help_text) in enumerate(_BUILT_IN, start=1):
+        register(name, _section(name), title=title, help=help_text, place=100 * number)
+    register(
+        "record",
+        _section("record"),
+        title="Against what happened",
+        help="simulations against the record of what happened, where one of the runs is a record",
+        place=150,
+    )
+    register(
+        "domains",
+        _section("domains"),
+        title="Where it ran",
+        help="what was held of each domain of a topology over time",
+        place=550,
+    )
+    register(
+        "assumed",
+        _section("assumed"),
+        title="What this rests on",
+        help="the cluster, the settings, what was assumed, and how to repeat it",
+        place=10_000,
+    )
+
+
+def _section(name: str) -> MakeSection:
+    """A section from the module of its name, which is imported when a report is made."""
+
+    def make(material: Material) -> Iterable[Block]:
+        return import_module(f"harness.analysis.report.sections.{name}").blocks(material)  # type: ignore[no-any-return]
+
+    return make

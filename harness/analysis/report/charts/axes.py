@@ -1,0 +1,159 @@
+"""Axes, sizes and panels that all charts have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.report import palette
+from harness.analysis.report.blocks import Key
+from harness.analysis.report.material import Material, distinct
+from harness.base.units import DAY, HOUR, MINUTE, SECOND
+from harness.plugins.measurement import Window
+
+LEFT = 58
+"""Pixels that the vertical axis takes, whatever is written on it, so that panels stand in line."""
+RIGHT = 14
+NARROW = 500
+"""Charts that are not as wide as this have to make do with less."""
+
+_WAITS = {0: "0", 1: "1m", 10: "10m", 60: "1h", 600: "10h", 1440: "1d", 10_080: "7d", 100_800: "70d"}
+"""Minutes -> what stands beside an axis of waits."""
+
+_UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds"), (1, "microseconds"))
+
+
+def inner(width: int, *, columns: int = 1) -> int:
+    """How wide a plot is within a chart of so many columns."""
+    return width // columns - LEFT - RIGHT
+
+
+def time_axis(material: Material, *, labels: bool = True, part: Window | None = None) -> alt.X:
+    """The axis of time, the same for all runs; of a part of it, if that is given."""
+    shown = part or material.window
+    domain = [_at(material, shown, time) for time in shown]
+    if domain[0] == domain[1]:
+        domain[1] += 1.0
+    axis = alt.Axis(title=None, labels=labels, ticks=labels, grid=False, labelFlush=True, tickCount=6)
+    if _dated(material):
+        # As expressions: Vega-Lite wraps plain times into what its interpreter of expressions cannot read.
+        ends = [alt.ExprRef(expr=f"{time:.0f}") for time in domain]
+        scale = alt.Scale(type="utc", domain=ends, nice=False)
+        if labels and not Clock(material.runs[0]).is_utc:
+            axis.title = "UTC"  # times in texts are in the trace's time zone
+        return alt.X("at:T", scale=scale, axis=axis)
+    axis.title = f"{_unit(shown)[1]} since the first submission" if labels else None
+    return alt.X("at:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
+
+
+def timed(material: Material, frame: pl.DataFrame, part: Window | None = None) -> pl.DataFrame:
+    """A frame with its `time` as the axis of time has it, `at`; see `time_axis`."""
+    return frame.with_columns(at=_value(material, part or material.window, pl.col("time"))).drop("time")
+
+
+def upright_axis(title: str, **settings: Any) -> alt.Axis:
+    """A vertical axis with room for numbers such as 12.5% between it and its title."""
+    extent = LEFT - 20
+    return alt.Axis(title=title, titlePadding=6, minExtent=extent, maxExtent=extent, **settings)
+
+
+def amount_axis(title: str, *, top: float, shown_as: str = "", field: str = "mean:Q") -> alt.Y:
+    """A vertical axis from 0; see `written` for how its numbers are shown."""
+    top = top or 1
+    # No more ticks than whole numbers, so that they stand at such: of its least step Vega goes below.
+    ticks = 4 if shown_as or top < 1 else min(4, int(top))
+    axis = upright_axis(title, tickCount=ticks, labelExpr=written(shown_as))
+    return alt.Y(field, scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
+
+
+def wait_scale(top: float) -> alt.Scale:
+    """A scale of minutes that shows short and long waits alike."""
+    return alt.Scale(type="symlog", domain=[0, top], nice=False)
+
+
+def wait_axis(title: str, *, top: float, upright: bool = False) -> alt.Axis:
+    """The axis of such a scale, marked as people say waits."""
+    labels = f"({_WAITS})[format(datum.value, 'd')]"
+    made = upright_axis if upright else alt.Axis
+    return made(title=title, values=[each for each in _WAITS if each <= top], labelExpr=labels)
+
+
+def written(shown_as: str) -> str:
+    """How an axis writes its numbers: in a format of d3, or else short, such as 0.25, 400 and 15k."""
+    if shown_as:
+        return f"format(datum.value, '{shown_as}')"
+    return "format(datum.value, abs(datum.value) < 1 ? '.2~g' : '~s')"
+
+
+def coloured(field: str, keys: Sequence[Key]) -> alt.Color:
+    """Colours by the name of a key."""
+    return alt.Color(
+        field,
+        scale=alt.Scale(domain=[key.name for key in keys], range=[key.colour for key in keys]),
+        legend=None,
+    )
+
+
+def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
+    """Dashes by the name of a key."""
+    dashes = [list(key.dash) or [1, 0] for key in keys]
+    return alt.StrokeDash(
+        field,
+        scale=alt.Scale(domain=[key.name for key in keys], range=dashes),
+        legend=None,
+    )
+
+
+def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
+    """The names of keys by their number."""
+    return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
+
+
+def endings(names: Iterable[str], letters: int) -> list[str]:
+    """Names of so many letters; of longer ones the end, which tells them apart more often than the beginning.
+
+    Vega cuts names at their end, so that those that differ there would look the same.
+    """
+    return distinct(name if len(name) <= letters else f"…{name[1 - letters :]}" for name in names)
+
+
+def level(value: float, dash: Sequence[int]) -> alt.Chart:
+    """A horizontal line for reference."""
+    frame = pl.DataFrame({"mean": [float(value)]})
+    rule: alt.Chart = alt.Chart(frame).mark_rule(
+        color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash)
+    )
+    return rule.encode(y="mean:Q")
+
+
+def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
+    """Layers on one pair of axes, below a heading."""
+    chart = alt.layer(*layers)
+    assert isinstance(chart, alt.LayerChart)  # charts that are not facets make no facet
+    heading = alt.Title(title, anchor="start", limit=width + LEFT)  # it begins left of the axis
+    drawn: alt.LayerChart = chart.properties(width=width, height=height, title=heading)
+    return drawn
+
+
+def _dated(material: Material) -> bool:
+    return str(material.runs[0].info["trace"]["times"]) == "timestamp"
+
+
+def _unit(shown: Window) -> tuple[int, str]:
+    span = shown.end - shown.start
+    return next(unit for unit in _UNITS if span >= 4 * unit[0] or unit[0] == 1)
+
+
+def _value(material: Material, shown: Window, time: pl.Expr) -> pl.Expr:
+    if _dated(material):
+        origin: int = material.runs[0].info["trace"]["origin_us"]
+        return (time + origin) // 1000
+    return (time - material.window.start) / _unit(shown)[0]
+
+
+def _at(material: Material, shown: Window, time: int) -> float:
+    return float(pl.select(_value(material, shown, pl.lit(time))).item())

@@ -1,0 +1,82 @@
+"""Horizontal bars around a zero line: a row for each queue, in it a bar for each of several things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from harness.analysis.report import palette
+from harness.analysis.report.blocks import Key
+from harness.analysis.report.charts import axes
+
+_LABEL, _LETTERS = 130, 18
+"""Pixels that names of rows take, and how many letters fit there."""
+_NARROW_LABEL, _NARROW_LETTERS = 92, 12
+
+
+def grouped(
+    rows: Sequence[tuple[int, int, float]],
+    labels: Sequence[str],
+    keys: Sequence[Key],
+    *,
+    width: int,
+    title: str,
+    shown_as: str = "",
+    name: str = "",
+    limit: float | None = None,
+) -> alt.LayerChart:
+    """Bars side by side.
+
+    Args:
+        rows: the number of the label, that of the key, and the value.
+        labels: what the rows are called.
+        keys: the colours of the bars in a row.
+        width: of the chart.
+        title: of the horizontal axis.
+        shown_as: how its numbers are shown, as `axes.written` has it.
+        name: of the panel.
+        limit: how far the axis goes to both sides; as far as is needed by default.
+    """
+    wide = width >= axes.NARROW
+    room, letters = (_LABEL, _LETTERS) if wide else (_NARROW_LABEL, _NARROW_LETTERS)
+    labels = axes.endings(labels, letters)
+    frame = pl.DataFrame(rows, schema={"row": pl.Int64, "key": pl.Int64, "value": pl.Float64}, orient="row")
+    most = limit or max((abs(value) for _, _, value in rows), default=1.0) * 1.05 or 1.0
+    frame = frame.with_columns(
+        row=pl.Series(labels, dtype=pl.String).gather(frame["row"]), of=axes.named(frame["key"], keys)
+    )
+    bars = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            alt.X(
+                "value:Q",
+                scale=alt.Scale(domain=[-most, most], nice=False),
+                axis=alt.Axis(
+                    title=title,
+                    labelExpr=axes.written(shown_as),
+                    tickCount=6 if wide else 3,
+                ),
+            ),
+            alt.Y(
+                "row:N",
+                sort=labels,
+                axis=alt.Axis(
+                    title=None,
+                    labelLimit=room - 4,
+                    minExtent=room,
+                    maxExtent=room,
+                    domain=False,
+                    ticks=False,
+                ),
+            ),
+            axes.coloured("of:N", keys),
+            yOffset=alt.YOffset("key:O", scale=alt.Scale(domain=list(range(len(keys))))),
+        )
+    )
+    zero = alt.Chart(pl.DataFrame({"value": [0.0]})).mark_rule(color=palette.INK.light).encode(x="value:Q")
+    height = len(labels) * max(14, 7 * len(keys) + 4)
+    inside = width - room - axes.RIGHT - 12
+    return axes.panel([bars, zero], title=name, width=inside, height=height)

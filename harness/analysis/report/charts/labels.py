@@ -1,0 +1,110 @@
+"""Where the names of points stand, so that none lies on another name, on a point or on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from harness.base.text import columns
+
+SIZE = 11
+"""Of the letters, pixels."""
+_LETTER = 6.3
+"""How wide a letter of that size is, about."""
+_LINE = 13
+_POINT = 7
+"""What a point takes to each side."""
+_RINGS = (10, 20, 32, 46, 62, 80)
+_AROUND = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+
+Point: TypeAlias = tuple[float, float]
+Line: TypeAlias = tuple[Point, Point]
+"""From one point to another, in pixels from the upper left."""
+
+
+class Box(NamedTuple):
+    """What something takes on a chart, in pixels from the upper left."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether both have a place in common."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+    def crossed(self, line: Line) -> bool:
+        """Whether a line has a place within."""
+        (x, y), (to_x, to_y) = line
+        since, until = 0.0, 1.0  # the part of the line that is within, as far as is known
+        for at, to, least, most in ((x, to_x, self.left, self.right), (y, to_y, self.top, self.bottom)):
+            if at == to:
+                if not least < at < most:
+                    return False
+                continue
+            ends = sorted(((least - at) / (to - at), (most - at) / (to - at)))
+            since, until = max(since, ends[0]), min(until, ends[1])
+        return since < until
+
+
+class Label(NamedTuple):
+    """Where the middle of a name stands, and whether it is so far that a line has to lead to its point."""
+
+    x: float
+    y: float
+    far: bool
+
+
+def box_of(text: str, x: float, y: float) -> Box:
+    """What a name takes whose middle is there."""
+    half = columns(text) * _LETTER / 2
+    return Box(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
+
+
+def placed(
+    points: Sequence[Point], names: Sequence[str], lines: Sequence[Line] = (), *, width: int, height: int
+) -> list[Label | None]:
+    """Where each name stands; None where there is no room for it.
+
+    Args:
+        points: in pixels from the upper left; those beyond the names have none.
+        names: of the first points, the most important first.
+        lines: what is drawn besides.
+        width: of the plot.
+        height: of the plot.
+    """
+    taken = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
+    found: list[Label | None] = []
+    for (x, y), name in zip(points, names, strict=False):
+        label = next(
+            (
+                each
+                for each in _places(name, x, y)
+                if _within(box := box_of(name, each.x, each.y), width, height)
+                and not any(map(box.meets, taken))
+                and not any(map(box.crossed, lines))
+            ),
+            None,
+        )
+        if label is not None:
+            taken.append(box_of(name, label.x, label.y))
+        found.append(label)
+    return found
+
+
+def _places(name: str, x: float, y: float) -> Iterator[Label]:
+    """Where a name could stand, the nearest first."""
+    half = columns(name) * _LETTER / 2
+    for ring in _RINGS:
+        for right, down in _AROUND:
+            yield Label(x + right * (half + ring), y + down * ring * 1.4, far=ring > _RINGS[0])
+
+
+def _within(box: Box, width: int, height: int) -> bool:
+    return box.left >= 0 and box.top >= 0 and box.right <= width and box.bottom <= height

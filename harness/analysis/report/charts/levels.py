@@ -1,0 +1,181 @@
+"""Charts of levels over time: stacked areas of one run each, and lines of runs in one panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import altair as alt
+import polars as pl
+
+from harness.analysis.report import palette
+from harness.analysis.report.blocks import Key
+from harness.analysis.report.charts import axes
+from harness.analysis.report.material import Lane, Material
+
+PIXELS_A_POINT = 3
+PANEL = 280
+_LETTER = 7
+"""How wide a letter of a panel's title is, pixels, about."""
+
+
+class Reference(NamedTuple):
+    """A horizontal line for reference: where, and its dashes."""
+
+    value: float
+    dash: Sequence[int]
+
+
+def stacked(
+    material: Material,
+    titles: Sequence[str],
+    areas: Sequence[pl.DataFrame],
+    peaks: Sequence[pl.DataFrame],
+    keys: Sequence[Key],
+    references: Sequence[Sequence[Reference]],
+    *,
+    width: int,
+    title: str,
+) -> alt.VConcatChart:
+    """One panel a run: the means of all series on top of each other, and the highest and lowest of their sum.
+
+    Args:
+        material: whose axis of time it is.
+        titles: of the panels.
+        areas: for each panel what `per_pixel` says, in the unit of the axis.
+        peaks: the same for all series together.
+        keys: colours by number of series.
+        references: for each panel lines for reference.
+        width: of the chart.
+        title: of the vertical axis.
+    """
+    top = max([*map(highest, peaks), *(each.value for own in references for each in own)]) * 1.04
+    inside = axes.inner(width)
+    panels = []
+    of_panels = zip(axes.endings(titles, inside // _LETTER), areas, peaks, references, strict=True)
+    for number, (name, area, peak, own) in enumerate(of_panels):
+        last = number == len(titles) - 1
+        x, y = axes.time_axis(material, labels=last), axes.amount_axis(title, top=top)
+        layers = [
+            alt.Chart(
+                axes.timed(
+                    material,
+                    area.select("series", "time", "mean", queue=axes.named(area["series"], keys)),
+                )
+            )
+            .mark_area()
+            .encode(x, y.stack("zero"), axes.coloured("queue:N", keys), order=alt.Order("series:O"))
+        ]
+        limits = axes.timed(material, peak.select("time", "high"))
+        layers.append(
+            alt.Chart(limits).mark_line(strokeWidth=0.6, color=palette.INK.light).encode(x, y="high:Q")
+        )
+        layers += [axes.level(each.value, each.dash) for each in own]
+        panels.append(axes.panel(layers, title=name, width=inside, height=100))
+    return alt.vconcat(*panels, spacing=12)
+
+
+def by_lane(
+    material: Material,
+    reduced: Callable[[int], Sequence[pl.DataFrame]],
+    *,
+    width: int,
+    title: str,
+    references: Callable[[Lane], Sequence[Reference]] = lambda _: (),
+) -> alt.ConcatChart:
+    """A panel for each lane, see `panels`."""
+    names = [lane.name for lane in material.lanes]
+    return panels(material, names, reduced, list(map(references, material.lanes)), width=width, title=title)
+
+
+def panels(
+    material: Material,
+    names: Sequence[str],
+    reduced: Callable[[int], Sequence[pl.DataFrame]],
+    references: Sequence[Sequence[Reference]],
+    *,
+    width: int,
+    title: str,
+) -> alt.ConcatChart:
+    """A panel for each series, with a line for each run, all on the same axes of time.
+
+    Args:
+        material: whose axis of time.
+        names: of the series, by number.
+        reduced: for a number of pixels, what `per_pixel` says of every run.
+        references: for each series lines for reference.
+        width: of the chart.
+        title: of the vertical axes.
+    """
+    columns = max(1, width // PANEL)
+    inside = axes.inner(width, columns=columns)
+    frames = reduced(inside // PIXELS_A_POINT)
+    names = axes.endings(names, inside // _LETTER)
+    found = []
+    for place, (name, lines_of_reference) in enumerate(zip(names, references, strict=True)):
+        own = [frame.filter(pl.col("series") == place) for frame in frames]
+        tops = [highest(each) for each in own] + [each.value for each in lines_of_reference]
+        found.append(
+            lines(
+                material,
+                own,
+                material.run_keys,
+                width=inside,
+                height=80,
+                title=title,
+                name=name,
+                top=max(tops) * 1.04 or 1,
+                references=lines_of_reference,
+            )
+        )
+    return alt.concat(*found, columns=columns, spacing=14)
+
+
+def highest(frame: pl.DataFrame) -> float:
+    """The highest level of what `per_pixel` says."""
+    return max(frame["high"], default=0.0)
+
+
+def lines(
+    material: Material,
+    frames: Sequence[pl.DataFrame],
+    keys: Sequence[Key],
+    *,
+    width: int,
+    height: int = 150,
+    title: str,
+    name: str = "",
+    top: float,
+    shown_as: str = "",
+    references: Sequence[Reference] = (),
+) -> alt.LayerChart:
+    """One panel with a line for each run: the mean of each pixel, and a band from its lowest to its highest.
+
+    Args:
+        material: whose axis of time it is.
+        frames: for each run what `per_pixel` says of one series, in the unit of the axis.
+        keys: of the runs.
+        width: of the plot, without axes.
+        height: of the plot.
+        title: of the vertical axis.
+        name: of the panel.
+        top: where the vertical axis ends.
+        shown_as: the format of the vertical axis' numbers.
+        references: lines for reference.
+    """
+    frame = axes.timed(
+        material,
+        pl.concat(
+            each.select("time", "low", "mean", "high", run=pl.lit(key.name))
+            for key, each in zip(keys, frames, strict=True)
+        ),
+    )
+    chart = alt.Chart(frame).encode(axes.time_axis(material), axes.coloured("run:N", keys))
+    layers = [
+        chart.mark_area(opacity=0.16).encode(
+            axes.amount_axis(title, top=top, shown_as=shown_as, field="low:Q"), y2="high:Q"
+        ),
+        chart.mark_line(strokeWidth=1.4).encode(y="mean:Q", strokeDash=axes.dashed("run:N", keys)),
+        *(axes.level(each.value, each.dash) for each in references),
+    ]
+    return axes.panel(layers, title=name, width=width, height=height)

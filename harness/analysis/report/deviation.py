@@ -1,0 +1,53 @@
+"""How far holders' shares were from ideal at every instant, and on which side each was on average."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.metrics.exact import resource_time
+from harness.analysis.metrics.ideal import total
+from harness.analysis.metrics.levels import holders, pieces
+from harness.analysis.metrics.shares import Sharing, changes_at_once
+from harness.runs.run import Run
+
+ONE = 10**9
+"""What a share of 1 is: shares are whole billionths here, which add up to the same on every machine."""
+
+
+class Deviation(NamedTuple):
+    """What there is to say of a run's shares.
+
+    Attributes:
+        changes: `series` (always 0), `time` and `level`, half the sum of all differences between the shares
+            and the ideal ones: the part of the cluster that is with the wrong holders.
+        excess: holder -> its share minus its ideal share, on average over the run's window.
+    """
+
+    changes: pl.DataFrame
+    excess: Mapping[str, float]
+
+
+def deviation(run: Run) -> Deviation:
+    """How far a run's holders were from their ideal shares."""
+    users = holders(run)
+    sharing = Sharing(run, users)
+    levels: list[pl.DataFrame] = []
+    sums = [0] * len(users)
+    for piece in pieces(run, run.window, changes=changes_at_once(users)):
+        found = sharing.of(piece)
+        if found is None:
+            levels.append(pl.DataFrame({"time": piece.times[:1], "level": pl.Series([0])}))
+            continue
+        off = (found.share - found.ideal) * ONE
+        level = np.rint(total(np.abs(off)) / 2).astype(np.int64)
+        levels.append(pl.DataFrame({"time": piece.times, "level": level}))
+        for holder, of_holder in zip(found.holders.tolist(), np.rint(off).astype(np.int64), strict=True):
+            sums[holder] += resource_time(of_holder, piece.spans)
+    whole = max(1, (run.window.end - run.window.start)) * ONE
+    excess = {user.name: off / whole for user, off in zip(users, sums, strict=True)}
+    changes = pl.concat(levels).select(pl.lit(0, pl.Int32).alias("series"), "time", "level")
+    return Deviation(changes, excess)

@@ -1,0 +1,129 @@
+"""Turns altair's charts into SVG, or into specifications for the browser; says what to do without altair."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from harness.analysis.report import palette
+from harness.analysis.report.blocks import Figure
+from harness.base.errors import InputError
+
+WIDE, NARROW = 900, 350
+"""The widths that figures are drawn in: for desks and paper, and for telephones."""
+
+_PATH = re.compile(r'(<path\b[^>]*?\bd=")([^"]*)')
+_DESCRIBED = re.compile(r'<(path|rect)\b([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
+_PAIR = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}")
+_OWN = re.compile(
+    r'"(__proto__|__(?:define|lookup)[GS]etter__|constructor|hasOwnProperty|isPrototypeOf|'
+    r'propertyIsEnumerable|to(?:Locale)?String|valueOf)"(?!:)'
+)
+"""Texts that are called like what every object of JavaScript has, in JSON."""
+_NUMBER = re.compile(r"-?\d+\.\d+")
+
+_CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": "sans-serif",
+    "view": {"stroke": None},
+    # Charts are described as a whole, by the page; their parts are not.
+    "mark": {"aria": False},
+    "axis": {
+        "aria": False,
+        "domainColor": palette.GRID.light,
+        "gridColor": palette.GRID.light,
+        "tickColor": palette.GRID.light,
+        "labelColor": palette.INK.light,
+        "titleColor": palette.INK.light,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+    },
+    "title": {"aria": False, "color": palette.INK.light, "fontSize": 12, "fontWeight": 600, "offset": 6},
+}
+
+
+def check_installed() -> None:
+    """That charts can be drawn.
+
+    Raises:
+        InputError: altair or vl-convert is missing.
+    """
+    try:
+        import altair  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"the charts of a report need altair and vl-convert-python, and {error.name} is not installed",
+            hint="pip install 'harness-replay[report]'; --format markdown needs neither",
+        ) from error
+
+
+def specification(figure: Figure, width: int) -> dict[str, Any]:
+    """A figure as Vega-Lite."""
+    import altair as alt
+
+    # That a chart is as Vega-Lite wants it takes a fifth of the time to check; tests do.
+    with alt.data_transformers.enable("default", max_rows=None):
+        spec: dict[str, Any] = figure.draw(width).to_dict(validate=False)
+    own = spec.get("config", {})
+    spec["config"] = {
+        **own,
+        **{
+            key: {**value, **own.get(key, {})} if isinstance(value, dict) else value
+            for key, value in _CONFIG.items()
+        },
+    }
+    return _drawable(spec)
+
+
+def _drawable(spec: dict[str, Any]) -> dict[str, Any]:
+    """The specification with nothing in its texts that Vega stumbles over.
+
+    A sign stands for each character that JavaScript counts as two: Vega cuts texts that are too long between
+    any two of these, and half a character is none. A space without width follows what every object of
+    JavaScript has, such as `constructor`: Vega takes that for a text that it has seen before.
+    """
+    text = json.dumps(spec)
+    replaced = _OWN.sub(r'"\1\\u200b"', _PAIR.sub(r"\\ufffd", text))
+    if replaced == text:
+        return spec
+    found: dict[str, Any] = json.loads(replaced)
+    return found
+
+
+def live(figure: Figure) -> dict[str, Any]:
+    """A figure for the browser: values are shown under the pointer, and the horizontal axis can be moved."""
+    spec = specification(figure, WIDE)
+    spec["config"]["mark"] |= {"tooltip": True}
+    spec["config"]["timeFormat"] = "%Y-%m-%d %H:%M:%S"  # of what the pointer shows: axes have their own
+    views = []
+    for number, panel in enumerate(spec.get("vconcat") or spec.get("concat") or [spec]):
+        first = panel["layer"][0] if "layer" in panel else panel
+        across = first.get("encoding", {}).get("x", {}).get("type")
+        if "mark" in first and across in ("quantitative", "temporal"):
+            first["name"] = f"panel_{number}"
+            views.append(first["name"])
+    # The wheel alone scrolls the page.
+    move = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"}
+    if views:
+        spec["params"] = [{"name": "move", "select": move, "bind": "scales", "views": views}]
+    for rows in spec.get("datasets", {}).values():
+        for row in rows:
+            row.update((name, float(f"{value:.6g}")) for name, value in row.items() if type(value) is float)
+    return spec
+
+
+def svg(figure: Figure, width: int) -> str:
+    """A figure as SVG; what marks are described as is shown under the pointer."""
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(specification(figure, width))
+    drawn = _DESCRIBED.sub(r"<\1\2\4><title>\3</title></\1>", drawn)
+    return _PATH.sub(lambda path: path[1] + _NUMBER.sub(_shorter, path[2]), drawn)
+
+
+def _shorter(number: re.Match[str]) -> str:
+    """A coordinate to a tenth of a pixel."""
+    return f"{float(number[0]):.1f}".removesuffix(".0")

@@ -1,0 +1,70 @@
+"""A report as Markdown, for a pull request: tables as tables, charts in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness.analysis.report.blocks import Block, Cell, Code, Figure, Points, Scores, Table, Text
+from harness.analysis.report.report import Report
+from harness.base.markdown import plain
+from harness.base.text import printable
+from harness.plugins.section import named
+
+
+def markdown(report: Report) -> str:
+    """All chapters; what a name could mean in Markdown or HTML is taken from it.
+
+    Raises:
+        PluginError: a plugin's section cannot be written.
+    """
+    lines = [f"# {plain(report.title)}", "", plain(report.summary), ""]
+    for chapter in report.chapters:
+        lines += [f"## {plain(chapter.title)}", ""]
+        with named(chapter.name, chapter.owner):
+            for block in chapter.blocks:
+                lines += [*_block(block), ""]
+    return "\n".join(lines)
+
+
+def _block(block: Block) -> Iterator[str]:
+    match block:
+        case Text(text, lead):
+            yield f"**{plain(text)}**" if lead else plain(text)
+        case Points(items, title):
+            if title:
+                yield from (f"**{plain(title)}**", "")
+            yield from (f"- {plain(item)}" for item in items)
+        case Code(text):
+            # Indented, because no text can end that; a fence could be closed by what is in it.
+            yield from (f"    {printable(line)}" for line in text.split("\n"))
+        case Table(caption, head, rows):
+            yield from (f"**{plain(caption)}**", "")
+            yield from _rows(head, rows)
+        case Scores(scores):
+            names = [name for name, _, _ in scores[0].values] if scores else []
+            rows = [
+                [
+                    score.topic,
+                    *(f"{value} {_cell(change)}".rstrip() for _, value, change in score.values),
+                    score.meaning,
+                ]
+                for score in scores
+            ]
+            yield from _rows(["", *names, "what it is"], rows)
+        case Figure(title, words):
+            yield f"**{plain(title)}.** {plain(words)}"
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str | Cell]]) -> Iterator[str]:
+    yield _row(head)
+    yield _row(["---", *["---:"] * (len(head) - 1)], escaped=False)
+    for row in rows:
+        yield _row([_cell(cell) for cell in row])
+
+
+def _row(cells: Sequence[str], *, escaped: bool = True) -> str:
+    return f"| {' | '.join(plain(cell) if escaped else cell for cell in cells)} |"
+
+
+def _cell(cell: str | Cell) -> str:
+    return cell if isinstance(cell, str) else f"{cell.text} {cell.sign}".strip()

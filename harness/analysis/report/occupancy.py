@@ -1,0 +1,98 @@
+"""What pods held of each domain of a topology over time, by the nodes that they ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.analysis.export.holding import holding
+from harness.analysis.metrics.pod_sizes import pod_sizes
+from harness.runs.run import Run
+
+
+class Level(NamedTuple):
+    """A level of a topology in one run.
+
+    Attributes:
+        topology, name: of the topology, and the node label.
+        nodes: domain, the values of the labels of its level and all coarser ones -> the names of its nodes.
+    """
+
+    topology: str
+    name: str
+    nodes: Mapping[str, Sequence[str]]
+
+
+def levels_of(run: Run) -> list[Level]:
+    """The levels of the topologies of a run's cluster from the coarsest on, but for the host name."""
+    found = []
+    for topology in run.info["cluster"].get("domains", ()):
+        for depth, name in enumerate(topology["levels"], start=1):
+            nodes: dict[str, list[str]] = {}
+            for each in topology["domains"]:
+                nodes.setdefault("/".join(each["values"][:depth]), []).extend(each["nodes"])
+            found.append(Level(topology["name"], name, nodes))
+    return found
+
+
+def capacities(run: Run, level: Level, resource: str) -> Mapping[str, int]:
+    """Domain -> how much of a resource its nodes have."""
+    pools = run.info["cluster"]["allocatable"]
+    rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
+    own = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", ())}
+    return {
+        domain: sum(own.get(node, rest).get(resource, 0) for node in nodes)
+        for domain, nodes in level.nodes.items()
+    }
+
+
+def moves(run: Run, resource: str) -> pl.DataFrame:
+    """How far what is held of nodes moves: `time`, `node` and `amount`.
+
+    Raises:
+        RunError: a table is damaged, or the run is so old that it does not say when jobs hold resources.
+    """
+    stays = holding(run, run.window).pods
+    sizes = pod_sizes(run)
+    job, pod = np.array([(stay.job, stay.pod[0]) for stay in stays if stay.pod], np.int64).reshape(-1, 2).T
+    each = sizes.each[run.resources.index(resource)]
+    frame = pl.DataFrame(
+        {
+            "node": pl.Series([stay.node for stay in stays], dtype=pl.String),
+            "start": pl.Series([stay.start for stay in stays], dtype=pl.Int64),
+            "end": pl.Series([stay.end for stay in stays], dtype=pl.Int64),
+        }
+    ).with_columns(amount=each[sizes.of(job, pod)])
+    return pl.concat(
+        [
+            frame.select("node", "amount", time="start"),
+            frame.select("node", -pl.col("amount"), time="end"),
+        ]
+    )
+
+
+def levels(
+    changes: pl.DataFrame, nodes: Mapping[str, Sequence[str]], places: Mapping[str, int]
+) -> pl.DataFrame:
+    """What each domain's pods hold: `series`, `time` and `level`, as `per_pixel` takes them.
+
+    Args:
+        changes: from `moves`.
+        nodes: domain -> its nodes.
+        places: domain -> the number of its series; others are left out.
+    """
+    numbers = {node: places[domain] for domain, own in nodes.items() if domain in places for node in own}
+    number = pl.col("node").replace_strict(
+        list(numbers), list(numbers.values()), default=None, return_dtype=pl.Int32
+    )
+    return (
+        changes.with_columns(series=number)
+        .drop_nulls("series")
+        .group_by("series", "time")
+        .agg(level=pl.col("amount").sum())
+        .sort("series", "time")
+        .with_columns(pl.col("level").cum_sum().over("series"))
+    )

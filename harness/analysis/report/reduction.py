@@ -1,0 +1,66 @@
+"""Makes long series short enough to draw: for every pixel the lowest, the mean and the highest level.
+
+What a series does within a pixel cannot be drawn, but no peak is lost: it is the highest level of its pixel.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from harness.plugins.measurement import Window
+
+
+def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFrame:
+    """What step functions come to in equal parts of a window.
+
+    Args:
+        changes: `series`, `time` in microseconds and `level`, an integer that holds from then until the next
+            row of the series, the last one to the end of the window; in order of time, and of two rows of one
+            instant the second counts. Before its first row a level is 0.
+        window: what is drawn.
+        pixels: how many parts; fewer where the window has not as many microseconds.
+
+    Returns:
+        `series`, `pixel` (from 0), `time` (its middle), `low`, `mean` (over time) and `high`; sorted by
+        series and pixel, every pixel of every series once.
+    """
+    span = window.end - window.start
+    pixels = min(pixels, span)
+    series = changes.select(pl.col("series").unique()).sort("series")
+    edges = pl.DataFrame({"pixel": pl.int_range(pixels, dtype=pl.Int64, eager=True)}).with_columns(
+        time=pl.Series([window.start + span * place // pixels for place in range(pixels)], dtype=pl.Int64)
+    )
+    begin = pl.when(pl.col("pixel") == 0).then(0).cast(changes.schema["level"])
+    following = pl.col("series").shift(-1) == pl.col("series")
+    inside = changes.filter((pl.col("time") >= window.start) & (pl.col("time") < window.end))
+    return (
+        pl.concat(
+            [
+                series.join(edges, how="cross").select("series", "time", "pixel", level=begin),
+                inside.select("series", "time", pl.lit(None, pl.Int64).alias("pixel"), "level"),
+            ]
+        )
+        .sort("series", "time", maintain_order=True)
+        .with_columns(
+            pl.col("pixel", "level").forward_fill(),
+            span=pl.when(following).then(pl.col("time").shift(-1)).otherwise(window.end) - pl.col("time"),
+        )
+        .filter(pl.col("span") > 0)
+        .group_by("series", "pixel", maintain_order=True)
+        .agg(
+            low=pl.col("level").min(),
+            # Whole numbers add up to the same on every machine, in whatever order.
+            area=(pl.col("level").cast(pl.Int128) * pl.col("span")).sum(),
+            span=pl.col("span").sum(),
+            high=pl.col("level").max(),
+        )
+        .join(edges, on="pixel", how="left", maintain_order="left")
+        .select(
+            "series",
+            "pixel",
+            time=pl.col("time") + pl.col("span") // 2,
+            low="low",
+            mean=pl.col("area").cast(pl.Float64) / pl.col("span"),
+            high="high",
+        )
+    )

@@ -1,0 +1,80 @@
+"""How to repeat a report: the commands that made the runs, and the one that made the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.analysis.report.material import Material
+from harness.base.options import factor_text
+from harness.base.text import printable
+from harness.runs.run import Run
+
+_SELDOM = ("at_start", "unfinished", "seed", "twin", "alone")
+"""Settings that runs say only where they mean something."""
+
+
+def repeat(material: Material) -> Iterator[str]:
+    """Lines for a shell; for runs made in Python, the calls that make them.
+
+    A line is printable: what a trace's name could do to a terminal is taken out of it.
+    """
+    lines: dict[str, None] = {}
+    for run in material.runs:
+        command = run.info["provenance"].get("command")
+        lines |= dict.fromkeys([command] if command else _calls(run))
+    yield from map(printable, lines)
+    if material.command:
+        yield printable(material.command)
+
+
+def _calls(run: Run) -> Iterator[str]:
+    """The call of `harness.replay` that makes a run, with what it needs before it.
+
+    What no file has, a cluster that was changed in memory or a policy class, it names, and says what that is.
+    """
+    info = run.info
+    provenance, policy, settings = info["provenance"], info["policy"], info["settings"]
+    arguments = {"plugin": repr(policy["name"])}
+    if not policy["plugin"]:
+        yield f"# {policy['name']} is a policy class that was given in Python"
+        arguments["plugin"] = policy["name"]
+    before, cluster = _cluster(info)
+    yield from before
+    if cluster:
+        arguments["cluster"] = cluster
+    chosen: dict[str, Any] = {"options": policy["options"], "label": run.label}
+    chosen |= {"on_preemption": settings["on_preemption"], "grace_period": settings["grace_period_us"]}
+    chosen |= {
+        name: settings[key]
+        for name, key in (("startup", "startup_us"), ("until", "until_us"))
+        if settings.get(key) is not None
+    }
+    if settings["scale_arrivals"] != "1":
+        chosen["scale_arrivals"] = factor_text(settings["scale_arrivals"])
+    chosen |= {name: settings[name] for name in _SELDOM if name in settings}
+    arguments |= {name: repr(value) for name, value in chosen.items()}
+    if "calibration" in settings:
+        yield "from harness.trace.calibration import Calibration"
+        steps = ", ".join(f"{step}={text!r}" for step, text in settings["calibration"].items())
+        arguments["calibration"] = f"Calibration.parse({steps})"
+    asked = ", ".join(
+        (repr(provenance.get("trace", info["trace"]["name"])), *map("=".join, arguments.items()))
+    )
+    yield f"harness.Request({asked}).run()" if "alone" in settings else f"harness.replay({asked})"
+
+
+def _cluster(info: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Lines before the call, and what to give it for the cluster: "" for what it finds by itself."""
+    source, files = info["provenance"].get("cluster"), info["provenance"].get("cluster_files")
+    if not source or (info["cluster"].get("assumed") and files in (None, [], [""])):
+        return [], ""
+    if files is None:  # a run of before they were kept
+        return [], repr(source)
+    if not files or not files[0]:
+        return [f"# cluster was made in memory: {source}"], "cluster"
+    manifests, *patches = files
+    if not patches:
+        return [], repr(manifests)
+    made = "".join((f"load_cluster({manifests!r})", *(f".patched({patch!r})" for patch in patches)))
+    return ["from harness.cluster.load import load_cluster"], made

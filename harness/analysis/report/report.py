@@ -1,0 +1,91 @@
+"""A report: what all registered sections say of some runs, to be written as a page or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, get_args
+
+from harness.analysis.comparison import Comparison
+from harness.analysis.report.blocks import Block
+from harness.analysis.report.material import Material
+from harness.plugins import Plugins
+from harness.plugins.section import named
+
+
+class Chapter(NamedTuple):
+    """A section with what stands in it; `owner` is the plugin that it is of."""
+
+    name: str
+    owner: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is to be written, chapter by chapter.
+
+    Attributes:
+        title: of the whole.
+        summary: what it is about, in a sentence.
+        chapters: in order.
+    """
+
+    title: str
+    summary: str
+    chapters: Sequence[Chapter]
+
+    def html(self, *, interactive: bool = False) -> str:
+        """One page that needs nothing else.
+
+        Args:
+            interactive: adds a script that lets charts be zoomed and asked for values.
+
+        Raises:
+            InputError: what charts are drawn with is not installed.
+            PluginError: a chart of a plugin's section cannot be drawn.
+        """
+        from harness.analysis.report.page import page
+
+        return page(self, interactive=interactive)
+
+    def markdown(self) -> str:
+        """For a pull request: charts are told in words."""
+        from harness.analysis.report.markdown import markdown
+
+        return markdown(self)
+
+
+def compose(
+    comparison: Comparison, plugins: Plugins, *, command: str | None = None, gantt: str | None = None
+) -> Report:
+    """Ask every section what it has to say of some runs.
+
+    Args:
+        comparison: the runs.
+        plugins: who registered sections.
+        command: the command line that makes the report.
+        gantt: of which time jobs are shown one by one, as `FROM..TO`; all of small runs by default.
+
+    Raises:
+        PluginError: a section failed.
+        InputError: a time of `gantt` is none of the run.
+        OptionError: it is not understood, or nothing lies in it.
+    """
+    material = Material(comparison, command=command, part=gantt)
+    chapters = []
+    for spec in sorted(plugins.sections, key=lambda spec: spec.order):
+        with named(spec.name, spec.owner):
+            blocks = list(spec.make(material))
+            for block in blocks:
+                if not isinstance(block, get_args(Block)):
+                    raise TypeError(f"{block!r} is no block")
+        if blocks:
+            chapters.append(Chapter(spec.name, spec.owner, spec.title, blocks))
+    trace = material.runs[0].info["trace"]
+    title = f"{trace['name']}: {', '.join(material.names)}"
+    head = comparison.head.title if len(material.runs) > 1 else "one run"
+    jobs = max(run.info["outcome"]["jobs"] for run in material.runs)
+    summary = f"{jobs:,} {'job' if jobs == 1 else 'jobs'} replayed; {head}"
+    return Report(title, summary, chapters)

@@ -1,0 +1,139 @@
+"""Who held what, when: what quotas or queues held over time, beside what is their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.analysis.report.amounts import number, percent, shown_in
+from harness.analysis.report.blocks import Block, Figure, Text
+from harness.analysis.report.material import Lane, Material, total
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """All lanes on top of each other for each run, then each lane by itself with all runs."""
+    unit = shown_in(material.resource)
+    others = [resource for resource in material.runs[0].resources if resource != material.resource]
+    if others:
+        yield Text(
+            f"These charts show {material.resource}, which the baseline uses most of; the table of all "
+            f"figures has {', '.join(others)} too."
+        )
+    lines = ["the dashed line is all that there is"] if any(material.capacities) else []
+    if any(_apart(*both) for both in zip(_nominal(material), material.capacities, strict=True)):
+        lines.append("the dotted line is what all quotas come to")
+    yield Figure(
+        title=f"{unit.name} held, by {material.holder}",
+        words=_words(material),
+        draw=lambda width: _stacked(material, width),
+        keys=material.lane_keys,
+        note="Areas are means over three pixels, the thin line is their peak"
+        + "".join(f"; {line}" for line in lines)
+        + ".",
+    )
+    if len(material.lanes) > 1:
+        owned = [set(lane.nominal) - {None} for lane in material.lanes]
+        quotas = any(owned)
+        several = any(len(each) > 1 for each in owned)
+        yield Figure(
+            title=f"{unit.name} held by each {material.holder}" + (", and what is its own" if quotas else ""),
+            words=_lane_words(material),
+            draw=lambda width: _each(material, width),
+            keys=material.run_keys,
+            note="Lines are means over three pixels, bands go from the lowest to the highest level in them"
+            + ("; the dashed line is the nominal quota" if quotas else "")
+            + (", which differs between runs: each has a line." if several else "."),
+        )
+
+
+def _words(material: Material) -> str:
+    unit, sentences = shown_in(material.resource), []
+    peaks = material.over_all("allocated", together=True)
+    of_runs = zip(material.names, material.held, peaks, material.capacities, strict=True)
+    for name, held, peak, capacity in of_runs:
+        highest = max(peak["high"], default=0) / unit.size
+        mean = sum(held)
+        of = f" of {number(capacity / unit.size)}" if capacity else ""
+        share = f" ({percent(mean / capacity)})" if capacity else ""
+        ranked = sorted(zip(held, material.lanes, strict=True), key=lambda each: -each[0])
+        most = ", ".join(f"{lane.name} {number(part / unit.size)}" for part, lane in ranked[:3])
+        sentences.append(
+            f"{name}: on average {number(mean / unit.size)}{of} {unit.name} were held{share}, at most "
+            f"{number(highest)}; most by {most}."
+        )
+    return " ".join(sentences)
+
+
+def _lane_words(material: Material) -> str:
+    unit, sentences = shown_in(material.resource), []
+    for place, lane in enumerate(material.lanes):
+        means = ", ".join(
+            f"{name} {number(held[place] / unit.size)}"
+            for name, held in zip(material.names, material.held, strict=True)
+        )
+        known = ["none" if each is None else number(each / unit.size) for each in lane.nominal]
+        if len(set(lane.nominal)) > 1:
+            known = [f"{name} {each}" for name, each in zip(material.names, known, strict=True)]
+        own = f" (own quota {', '.join(dict.fromkeys(known))})" if set(lane.nominal) != {None} else ""
+        sentences.append(f"{lane.name}{own}: {means}.")
+    return f"Mean {unit.name} held. " + " ".join(sentences)
+
+
+def _nominal(material: Material) -> list[int | None]:
+    """For each run what all quotas come to."""
+    return [total(lane.nominal[place] for lane in material.lanes) for place in range(len(material.runs))]
+
+
+def _apart(nominal: int | None, capacity: int | None) -> bool:
+    """Whether what all quotas come to needs a line of its own."""
+    return bool(capacity) and nominal is not None and nominal != capacity
+
+
+def _stacked(material: Material, width: int) -> ChartType:
+    from harness.analysis.report.charts import axes, levels
+
+    unit = shown_in(material.resource)
+    pixels = axes.inner(width) // levels.PIXELS_A_POINT
+    references = []
+    for nominal, capacity in zip(_nominal(material), material.capacities, strict=True):
+        own = [levels.Reference(capacity / unit.size, (6, 3))] if capacity else []
+        if nominal is not None and nominal != capacity:
+            own.append(levels.Reference(nominal / unit.size, (2, 3)))
+        references.append(own)
+    return levels.stacked(
+        material,
+        material.names,
+        [_scaled(each, unit.size) for each in material.per_pixel("allocated", pixels)],
+        [_scaled(each, unit.size) for each in material.per_pixel("allocated", pixels, together=True)],
+        material.lane_keys,
+        references,
+        width=width,
+        title=unit.name,
+    )
+
+
+def _each(material: Material, width: int) -> ChartType:
+    from harness.analysis.report.charts import levels
+
+    unit = shown_in(material.resource)
+
+    def references(lane: Lane) -> list[levels.Reference]:
+        known = sorted({each for each in lane.nominal if each is not None})
+        return [levels.Reference(each / unit.size, (6, 3)) for each in known]
+
+    return levels.by_lane(
+        material,
+        lambda pixels: [_scaled(each, unit.size) for each in material.per_pixel("allocated", pixels)],
+        width=width,
+        title=unit.name,
+        references=references,
+    )
+
+
+def _scaled(frame: pl.DataFrame, size: int) -> pl.DataFrame:
+    return frame.with_columns(pl.col("low", "mean", "high") / size)

@@ -1,0 +1,132 @@
+"""What this rests on: the trace, the cluster, the settings, conventions, warnings, and how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from harness.analysis.report.blocks import Block, Code, Points, Table, Text
+from harness.analysis.report.material import Material
+from harness.analysis.report.repeat import repeat
+from harness.base.options import factor_text, option_text
+from harness.base.text import counted
+from harness.base.units import format_amount, format_duration
+
+_CONVENTIONS = (
+    "Times are on a virtual clock; integrals are exact over change points, nothing is sampled.",
+    "allocated = useful + lost + idle held + unfinished, to the resource-microsecond.",
+    "A queue is what jobs name, a quota (ClusterQueue, ElasticQuota) what they count against, if anything.",
+    "A share is a dominant share: the largest part of any resource's capacity that is held.",
+    "Ideal shares are weighted max-min fair over all resources.",
+    "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
+    "Jobs that had not started or finished when a replay ended count with what had accrued; ≥ says so.",
+    "Hours waited are the mean wait times the jobs; distributions and waits by size show what had happened.",
+    "One preemption is one job taken for one other job at one instant, however many pods it had.",
+    "Where jobs arrive alike in all runs, utilization, fairness and quota are of a window that runs share.",
+)
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """What a reader needs to trust a figure, or to doubt it."""
+    for what, tell in (("Trace", _trace), ("Cluster", _cluster)):
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for name, run in zip(material.names, material.runs, strict=True):
+            alike.setdefault(tuple(tell(run.info)), []).append(name)
+        for told, names in alike.items():
+            yield Points(list(told), title=what if len(alike) == 1 else f"{what} of {', '.join(names)}")
+    yield Table(
+        caption="Settings of the runs",
+        head=["setting", *material.names],
+        rows=[[name, *values] for name, values in _settings(material)],
+    )
+    assumed = dict.fromkeys(
+        sentence for run in material.runs for sentence in run.info["policy"].get("assumed", [])
+    )
+    if assumed:
+        yield Points(list(assumed), title="Assumed by plugins")
+    warnings = dict.fromkeys(
+        warning for run in material.runs for warning in run.info["cluster"].get("warnings", [])
+    )
+    if warnings:
+        yield Points(list(warnings), title="Warnings")
+    yield Points(_CONVENTIONS, title="Conventions")
+    yield Text("To repeat it:")
+    yield Code("\n".join(repeat(material)))
+
+
+def _trace(info: Mapping[str, Any]) -> Iterator[str]:
+    trace = info["trace"]
+    yield f"{trace['name']}, {trace['jobs']:,} jobs, sha256 {trace['sha256']}"
+    for reason, count in trace.get("left_out", {}).items():
+        yield f"left out: {count:,} rows: {reason}"
+    yield from trace.get("notes", [])
+    for key, value in trace.get("metadata", {}).items():
+        yield f"{key.removeprefix('harness.')}: {value}"
+
+
+def _cluster(info: Mapping[str, Any]) -> Iterator[str]:
+    cluster = info["cluster"]
+    amounts = ", ".join(
+        f"{format_amount(resource, amount)} {resource}" for resource, amount in cluster["capacity"].items()
+    )
+    nodes = counted(cluster["nodes"], "node") if cluster["nodes"] else "no nodes: a pool"
+    quotas = f"; {len(cluster['queues']):,} quotas" if cluster["queues"] else "; no quotas"
+    yield f"{nodes}; {amounts or 'no capacity'}{quotas}; sha256 {cluster['sha256']}"
+    for sentence in cluster.get("assumed", []):
+        yield f"assumed: {sentence}"
+
+
+def _settings(material: Material) -> Iterator[tuple[str, list[str]]]:
+    """What was chosen for each run, line by line."""
+    infos = [run.info for run in material.runs]
+    policies = [info["policy"] for info in infos]
+    yield "plugin", [f"{each['name']} {each.get('version', '')}".rstrip() for each in policies]
+    if any(each.get("record") for each in policies):
+        yield "is a record of what happened", ["yes" if each.get("record") else "no" for each in policies]
+    if any(each.get("clairvoyant") for each in policies):
+        yield "sees how long jobs run", ["yes" if each.get("clairvoyant") else "no" for each in policies]
+    for option in dict.fromkeys(key for each in policies for key in each["options"]):
+        yield (
+            f"option {option}",
+            [_option(each, option) for each in policies],
+        )
+    settings = [info["settings"] for info in infos]
+    yield "a preempted job loses", [_loss(each["on_preemption"]) for each in settings]
+    yield "grace period", [format_duration(each["grace_period_us"]) for each in settings]
+    if any(each.get("startup_us") for each in settings):
+        yield "until pods are ready", [format_duration(each.get("startup_us", 0)) for each in settings]
+    yield "arrivals", [f"× {factor_text(each['scale_arrivals'])}" for each in settings]
+    if any(each.get("at_start") for each in settings):
+        yield "world at the start", [each.get("at_start") or "–" for each in settings]
+    if any(each.get("unfinished") for each in settings):
+        yield "run times of its unfinished work", [_run_times(each) for each in settings]
+    if any(each.get("calibration") for each in settings):
+        yield "changed of the trace", [_calibrated(each.get("calibration", {})) for each in settings]
+    yield (
+        "stopped after",
+        ["–" if each.get("until_us") is None else format_duration(each["until_us"]) for each in settings],
+    )
+    yield "window", [format_duration(run.window.end - run.window.start) for run in material.runs]
+
+
+def _run_times(settings: Mapping[str, Any]) -> str:
+    """How long unfinished work of the manifests runs."""
+    seed = f", seed {settings['seed']}" if "seed" in settings else ""
+    return f"{settings.get('unfinished', '–')}{seed}"
+
+
+def _calibrated(changed: Mapping[str, str]) -> str:
+    """What was changed of the trace before the replay."""
+    return ", ".join(f"{name.replace('_', ' ')} {_step(name, text)}" for name, text in changed.items()) or "–"
+
+
+def _step(name: str, text: str) -> str:
+    return factor_text(text) if name == "scale_cluster" else text
+
+
+def _loss(model: str) -> str:
+    return {"restart": "all (restart)", "resume": "nothing (resume)"}.get(model, model)
+
+
+def _option(policy: Mapping[str, Any], name: str) -> str:
+    return option_text(policy["options"].get(name), duration=name in policy.get("durations", ()), nothing="–")

@@ -1,0 +1,138 @@
+"""Where jobs ran: what pods held of each domain of a topology over time, beside what its nodes have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from harness.analysis.report.amounts import number, percent, shown_in
+from harness.analysis.report.blocks import Block, Figure
+from harness.analysis.report.material import Material, distinct
+from harness.analysis.report.occupancy import Level, capacities, levels, levels_of, moves
+from harness.analysis.report.reduction import per_pixel
+from harness.base.text import printable
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+    from harness.runs.run import Run
+
+MOST = 24
+"""So many domains of a level have a panel: those of which most is held in the mean, over all runs."""
+
+
+class _Shown(NamedTuple):
+    """The domains of a level that are shown.
+
+    Attributes:
+        level: its label.
+        names: of the domains, printable.
+        steps: for each run what is held of each: `series` by number, `time` and `level`.
+        room: for each run and domain what its nodes have; 0 for a domain that is not in the run's cluster.
+        left_out: how many domains are not shown.
+    """
+
+    level: str
+    names: Sequence[str]
+    steps: Sequence[pl.DataFrame]
+    room: Sequence[Sequence[int]]
+    left_out: int
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """A chart for each level of each topology, with a panel for each domain; nothing without topologies."""
+    of_runs = material.of_runs(levels_of)
+    known = dict.fromkeys((level.topology, level.name) for own in of_runs for level in own)
+    if not known:
+        return
+    changes = material.on_axis(material.of_runs(lambda run: moves(run, material.resource)))
+    unit = shown_in(material.resource)
+    for topology, name in known:
+        own = [
+            next((each for each in found if (each.topology, each.name) == (topology, name)), None)
+            for found in of_runs
+        ]
+        shown = _shown(material, name, own, changes)
+        yield Figure(
+            title=f"{unit.name} held in each {printable(name)} of topology {printable(topology)}",
+            words=_words(material, shown),
+            draw=lambda width, shown=shown: _panels(material, shown, width),  # type: ignore[misc]
+            keys=material.run_keys,
+            note="Lines are means over three pixels, bands go from the lowest to the highest level in them; "
+            "the dashed line is what the nodes have.",
+        )
+
+
+def _shown(
+    material: Material, name: str, own: Sequence[Level | None], changes: Sequence[pl.DataFrame]
+) -> _Shown:
+    every = list(dict.fromkeys(domain for level in own if level is not None for domain in level.nodes))
+    held = dict.fromkeys(every, 0.0)
+    places = {domain: number for number, domain in enumerate(every)}
+    empty = pl.DataFrame(schema={"series": pl.Int32, "time": pl.Int64, "level": pl.Int64})
+    steps = [
+        empty if level is None else levels(moved, level.nodes, places)
+        for level, moved in zip(own, changes, strict=True)
+    ]
+    for frame in steps:
+        for number_, mean in per_pixel(frame, material.window, 1).select("series", "mean").iter_rows():
+            held[every[number_]] += mean
+    chosen = sorted(sorted(every, key=lambda domain: (-held[domain], domain))[:MOST])
+    renamed = {places[domain]: number for number, domain in enumerate(chosen)}
+    kept = [
+        frame.filter(pl.col("series").is_in(list(renamed))).with_columns(
+            pl.col("series").replace_strict(list(renamed), list(renamed.values()), return_dtype=pl.Int32)
+        )
+        for frame in steps
+    ]
+
+    def room(run: Run, level: Level | None) -> list[int]:
+        has = {} if level is None else capacities(run, level, material.resource)
+        return [has.get(domain, 0) for domain in chosen]
+
+    return _Shown(
+        name,
+        distinct(chosen),
+        kept,
+        [room(run, level) for run, level in zip(material.runs, own, strict=True)],
+        len(every) - len(chosen),
+    )
+
+
+def _words(material: Material, shown: _Shown) -> str:
+    unit = shown_in(material.resource)
+    means: list[dict[int, float]] = []
+    for window, frame in zip(material.windows, shown.steps, strict=True):
+        means.append(dict(per_pixel(frame, window, 1).select("series", "mean").iter_rows()))
+    sentences = []
+    for place, name in enumerate(shown.names):
+        each = []
+        for called, mean, room in zip(material.names, means, shown.room, strict=True):
+            held, has = mean.get(place, 0.0), room[place]
+            of = f" of {number(has / unit.size)} ({percent(held / has)})" if has else ""
+            each.append(f"{called} {number(held / unit.size)}{of}")
+        sentences.append(f"{name}: {', '.join(each)}.")
+    if shown.left_out:
+        sentences.append(f"{shown.left_out:,} more, of which less was held, are not shown.")
+    return f"Mean {unit.name} held. " + " ".join(sentences)
+
+
+def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
+    from harness.analysis.report.charts import levels as charts
+
+    unit = shown_in(material.resource)
+
+    def reduced(pixels: int) -> list[pl.DataFrame]:
+        frames = material.reduced(shown.steps, pixels)
+        return [frame.with_columns(pl.col("low", "mean", "high") / unit.size) for frame in frames]
+
+    references = [
+        [
+            charts.Reference(has / unit.size, (6, 3))
+            for has in sorted({own[place] for own in shown.room} - {0})
+        ]
+        for place in range(len(shown.names))
+    ]
+    return charts.panels(material, shown.names, reduced, references, width=width, title=unit.name)

@@ -1,0 +1,102 @@
+"""How fairly it was shared: how far shares were from ideal over time, and on which side each lane was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.analysis.report.amounts import percent
+from harness.analysis.report.blocks import Block, Figure
+from harness.analysis.report.deviation import ONE, Deviation, deviation
+from harness.analysis.report.material import Material
+from harness.analysis.report.reduction import per_pixel
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """The deviation of all runs over time, then the mean excess of each lane. Nothing for a single one."""
+    if len(material.places) < 2 or not any(run.capacity for run in material.runs):
+        return
+    found = material.of_runs(deviation)
+    yield Figure(
+        title=f"Share of the cluster that is with the wrong {material.holder}s",
+        words=_words(material, found),
+        draw=lambda width: _over_time(material, found, width),
+        keys=material.run_keys,
+        note=f"Half the sum of all differences between {material.holder}s' dominant shares and ideal ones, "
+        "which are weighted max-min fair; 0 % is ideal. Lines are means over three pixels, bands go from the "
+        "lowest to the highest value within them.",
+    )
+    yield Figure(
+        title=f"Share of each {material.holder} beyond its ideal share, on average",
+        words=_excess_words(material, found),
+        draw=lambda width: _excess(material, found, width),
+        keys=material.run_keys,
+        note="To the right: it held more than it should have; to the left: less.",
+    )
+
+
+def _words(material: Material, found: Sequence[Deviation]) -> str:
+    sentences = []
+    for name, run, each in zip(material.names, material.runs, found, strict=True):
+        whole = per_pixel(each.changes, run.window, 1)
+        mean, most = whole.select("mean", "high").row(0) if whole.height else (0.0, 0)
+        sentences.append(f"{name}: {percent(mean / ONE)} on average, at most {percent(most / ONE)}.")
+    return " ".join(sentences)
+
+
+def _of_lanes(material: Material, each: Deviation) -> list[float]:
+    return [sum(each.excess.get(holder, 0.0) for holder in lane.holders) for lane in material.lanes]
+
+
+def _excess_words(material: Material, found: Sequence[Deviation]) -> str:
+    excess = [_of_lanes(material, each) for each in found]
+    sentences = []
+    for place, lane in enumerate(material.lanes):
+        each = (f"{name} {100 * run[place]:+.1f} %" for name, run in zip(material.names, excess, strict=True))
+        sentences.append(f"{lane.name}: {', '.join(each)}.")
+    return "In points of the cluster. " + " ".join(sentences)
+
+
+def _over_time(material: Material, found: Sequence[Deviation], width: int) -> ChartType:
+    from harness.analysis.report.charts import axes, levels
+
+    inside = axes.inner(width)
+    changes = material.on_axis(each.changes for each in found)
+    frames = [
+        reduced.with_columns(pl.col("low", "mean", "high") / ONE)
+        for reduced in material.reduced(changes, inside // levels.PIXELS_A_POINT)
+    ]
+    top = max(map(levels.highest, frames)) * 1.04
+    return levels.lines(
+        material,
+        frames,
+        material.run_keys,
+        width=inside,
+        height=170,
+        title="of the cluster",
+        top=top,
+        shown_as=".0%",
+    )
+
+
+def _excess(material: Material, found: Sequence[Deviation], width: int) -> ChartType:
+    from harness.analysis.report.charts.bars import grouped
+
+    rows = [
+        (lane, run, value)
+        for run, each in enumerate(found)
+        for lane, value in enumerate(_of_lanes(material, each))
+    ]
+    return grouped(
+        rows,
+        [lane.name for lane in material.lanes],
+        material.run_keys,
+        width=width,
+        title="points of the cluster",
+        shown_as="+.1%",
+    )

@@ -1,0 +1,132 @@
+"""Job by job: when jobs waited, ran and were thrown out; of a small run all, of any run those of a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.analysis.explanation.clock import Clock
+from harness.analysis.report.amounts import shown_in
+from harness.analysis.report.blocks import Block, Figure, Text
+from harness.analysis.report.material import Material, moved
+from harness.base.units import format_duration
+from harness.plugins.measurement import Window
+from harness.runs.folder import reading
+from harness.runs.run import Run
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+MOST_JOBS = 60
+_NOTE = (
+    "A tick is where a job was submitted; pale spans are without progress (waiting for the rest of a gang, "
+    "restoring, terminating); a cross is where an eviction threw progress away."
+)
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """A bar for every span in which a job held resources.
+
+    Without a part that is asked for, nothing for runs that are not small. Of a part with many jobs those are
+    shown that held most, and how many they are of is said.
+    """
+    part = material.part
+    if part is None:
+        if any(run.jobs.height > MOST_JOBS or run.stints.height > 20 * MOST_JOBS for run in material.runs):
+            return
+        rows = [pl.int_range(run.jobs.height, eager=True) for run in material.runs]
+        yield _figure(material, rows, material.window, "When jobs held resources", _words(material))
+        return
+    clock = Clock(material.runs[0])
+    held = []
+    for run, shift in zip(material.runs, material.shifts, strict=True):
+        with reading(run.path):
+            held.append(_held(run, moved(part, -shift), material.resource))
+    common = pl.concat(
+        each.gather(rows).to_frame("held").with_row_index("place")
+        for each, rows in zip(held, material.comparison.pairs.rows, strict=True)
+    )
+    there = common.filter(pl.col("held").is_not_null())
+    sums = there.group_by("place").agg(pl.col("held").sum())
+    chosen = sums.sort("held", "place", descending=[True, False]).head(MOST_JOBS)["place"].sort()
+    title = f"When jobs held resources, from {clock.text(part.start)} to {clock.text(part.end)}"
+    if chosen.is_empty():
+        yield Text(f"{title}: no job was there.")
+        return
+    of = f"the {len(chosen)} of {sums.height:,} jobs that held most {shown_in(material.resource).hours} in it"
+    which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
+    shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
+    words = f"{which} {_words_of_part(material, shown, part, clock)}"
+    yield _figure(material, shown, part, title, words, f"{which} {_NOTE}")
+
+
+def _figure(
+    material: Material, rows: Sequence[pl.Series], part: Window, title: str, words: str, note: str = _NOTE
+) -> Figure:
+    return Figure(
+        title=title,
+        words=words,
+        draw=lambda width: _chart(material, rows, part, width),
+        keys=material.lane_keys,
+        note=note,
+    )
+
+
+def _held(run: Run, part: Window, resource: str) -> pl.Series:
+    """For each job what it held within a part of the time; null if it had not come yet or was over."""
+    span = pl.col("end").clip(None, part.end) - pl.col("start").clip(part.start)
+    stints = (
+        run.micros("stints")
+        .filter((pl.col("start") < part.end) & (pl.col("end") > part.start))
+        .group_by("job")
+        .agg(held=(span.cast(pl.Int128) * pl.col(f"request.{resource}")).sum())
+        .collect()
+    )
+    jobs = run.micros("jobs").select("submit_time", "finish_time").collect().with_row_index("job")
+    gone = (pl.col("submit_time") >= part.end) | (pl.col("finish_time") <= part.start).fill_null(value=False)
+    held = jobs.with_columns(pl.col("job").cast(pl.Int32)).join(
+        stints, on="job", how="left", maintain_order="left"
+    )
+    return held.select(pl.when(~gone).then(pl.col("held").fill_null(0)))["held"]
+
+
+def _words(material: Material) -> str:
+    sentences = []
+    for name, run in zip(material.names, material.runs, strict=True):
+        finished = run.jobs["finish_time"].count()
+        evicted = int(run.jobs["preemptions"].sum())
+        span = format_duration(run.window.end - run.window.start)
+        sentences.append(
+            f"{name}: {finished:,} of {run.jobs.height:,} jobs finished within {span}, "
+            f"with {evicted:,} evictions."
+        )
+    return " ".join(sentences)
+
+
+def _words_of_part(material: Material, rows: Sequence[pl.Series], part: Window, clock: Clock) -> str:
+    """Of how many jobs there is a bar and a first start, when these start, and how many crosses there are."""
+    sentences = []
+    for name, run, shift, chosen in zip(material.names, material.runs, material.shifts, rows, strict=True):
+        with reading(run.path):
+            started = run.micros("jobs").select(pl.col("start_time") + shift).collect()["start_time"]
+            spans = run.micros("stints").select("job", pl.col("start", "end") + shift, "lost").collect()
+        mine = pl.col("job").is_in(chosen.cast(pl.Int32).implode())
+        there = spans.filter(mine, pl.col("start") < part.end, pl.col("end") > part.start)
+        starts = started.gather(chosen).sort().drop_nulls()
+        starts = starts.filter(starts.is_between(*part))
+        when = list(dict.fromkeys(clock.text(starts[at]) for at in (0, -1)[: len(starts)]))
+        evictions = there.filter(pl.col("lost") > 0, pl.col("end") <= part.end).height
+        sentences.append(
+            f"{name}: {there['job'].n_unique():,} held resources; {len(starts):,} started"
+            + (f", {'from' if len(when) > 1 else 'at'} {' to '.join(when)}" if when else "")
+            + f"; evictions that threw progress away: {evictions:,}."
+        )
+    return " ".join(sentences)
+
+
+def _chart(material: Material, rows: Sequence[pl.Series], part: Window, width: int) -> ChartType:
+    from harness.analysis.report.charts.gantt import gantt
+
+    return gantt(material, rows, part, width)

@@ -1,0 +1,145 @@
+"""Which one, and at what cost: what to take and on what condition, and what each run costs and brings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.analysis.comparison.recommendation import recommendation
+from harness.analysis.comparison.samples import is_of_jobs
+from harness.analysis.comparison.table import Line
+from harness.analysis.report.amounts import shown_in
+from harness.analysis.report.blocks import Block, Cell, Points, Score, Scores, Table, Text
+from harness.analysis.report.compared import (
+    cells,
+    compared_head,
+    compared_row,
+    hours_cells,
+    hours_waited,
+    so_far,
+)
+from harness.analysis.report.material import Material
+from harness.plugins.measurement import Measurement
+
+
+class _Headline(NamedTuple):
+    topic: str
+    metric: str
+    meaning: str
+    of_resource: bool = False
+
+
+_HEADLINES = (
+    _Headline(
+        "Utilization",
+        "goodput.of_capacity",
+        "the part of the capacity that became work of finished jobs; more is better",
+        of_resource=True,
+    ),
+    _Headline(
+        "Fairness",
+        "fairness.share_deviation",
+        "how far shares of quotas were from ideal ones; less is better",
+    ),
+    _Headline(
+        "Disruption",
+        "disruption.lost_of_allocated",
+        "the part of what was allocated that preemptions threw away; less is better",
+        of_resource=True,
+    ),
+    _Headline(
+        "Waiting",
+        "wait.first_start.p95",
+        "95 of 100 jobs waited no longer than this for their start; less is better",
+    ),
+)
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """The answer, what each run costs, and four figures of each.
+
+    Between them stands which replays were ended because they went nowhere, which metrics failed, and what
+    differs besides plugins.
+    """
+    answer = recommendation(material.comparison)
+    if answer is not None:
+        yield Text(answer.sentence, lead=True)
+        if answer.points:
+            yield Points(list(answer.points), title=f"Against {material.names[0]}")
+    ended = [
+        f"{name}: {run.stopped.told()}"
+        for name, run in zip(material.names, material.runs, strict=True)
+        if run.stopped is not None
+    ]
+    if ended:
+        yield Points(ended, title="Ended before the end")
+    failed = [
+        f"{name}: {sentence}"
+        for name, run in zip(material.names, material.runs, strict=True)
+        for sentence in run.unmeasured.values()
+    ]
+    if failed:
+        yield Points(failed, title="Not measured")
+    for group in material.comparison.head.groups:
+        yield Points(list(group.sentences), title=f"Different in {', '.join(group.names)}")
+    lines = {(line.measured.metric, line.measured.resource): line for line in material.table}
+    about = [(each, (each.metric, material.resource if each.of_resource else "")) for each in _HEADLINES]
+    yield Scores([_score(material, headline, lines[key]) for headline, key in about if key in lines])
+    yield from _costs(material)
+    for line in material.lines("wait.never_started"):
+        told = zip(material.names, line.row.values, line.cells, strict=True)
+        if unstarted := [f"{name} {text}" for name, value, (text, _) in told if value]:
+            whose = f", of {material.common_jobs}" if material.common_jobs else ""
+            yield Text(
+                f"Jobs that had not started when the replay ended{whose}: {', '.join(unstarted)}. They count "
+                "with what they had waited by then: their waits are the least that they can become."
+            )
+
+
+def _costs(material: Material) -> Iterator[Table]:
+    """Amounts beside parts of them; what is of each run's own jobs stands apart, where these differ."""
+    rows, caption = list(_amounts(material)), "What each one costs and brings"
+    tables = [(caption, "of all jobs", [row for _, row in rows])]
+    if material.common_jobs:
+        common = [row for measured, row in rows if is_of_jobs(measured)]
+        own = [row for measured, row in rows if not is_of_jobs(measured)]
+        tables = [
+            (caption, f"of {material.common_jobs}", common),
+            ("What else each one costs and brings", "of all jobs of each run", own),
+        ]
+    for title, whose, shown in tables:
+        if shown:
+            yield Table(title, compared_head(material, whose), shown)
+
+
+def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | Cell]]]:
+    """What each row is made from, and the row."""
+    unit = shown_in(material.resource)
+    jobs = [sum(each.values()) for each in material.jobs_of_queues]
+    for line in material.lines("wait.first_start.mean"):
+        hours = hours_cells(hours_waited(line, jobs), line)
+        name = f"hours that jobs waited for their start{so_far(material)}"
+        yield line.measured, compared_row(name, hours)
+    # What it is a part of stands in the row above, unless that is of other jobs.
+    lost = f"{unit.hours} lost, " if material.common_jobs else ""
+    for metric, resource, name in (
+        ("wait.first_start.p95", "", "95 of 100 jobs started within"),
+        ("slowdown.bounded.mean", "", "times longer than its work, a job on average"),
+        ("disruption.lost", material.resource, f"{unit.hours} lost to preemption"),
+        ("disruption.lost_of_allocated", material.resource, f"{lost}as a part of what was allocated"),
+        ("disruption.preemptions", "", "preemptions"),
+        ("utilization.useful.hours", material.resource, f"{unit.hours} of work of finished jobs"),
+    ):
+        for line in material.lines(metric):
+            if line.measured.resource == resource:
+                yield line.measured, compared_row(name, cells(line))
+
+
+def _score(material: Material, headline: _Headline, line: Line) -> Score:
+    meaning = headline.meaning
+    if headline.of_resource:
+        meaning = f"{material.resource}: {meaning}"
+    if material.common_jobs and is_of_jobs(line.measured):
+        meaning = f"of {material.common_jobs}: {meaning}"
+    values = [(name, *pair) for name, pair in zip(material.names, cells(line), strict=True)]
+    return Score(headline.topic, meaning, values)

@@ -1,0 +1,174 @@
+"""Who wins, who loses: hours waited by queue, and the work thrown away, by whose it was and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from harness.analysis.metrics.preemptions import preempted_pods, preemptions
+from harness.analysis.report import palette
+from harness.analysis.report.amounts import number, shown_in
+from harness.analysis.report.blocks import Block, Figure, Key, Table, Text
+from harness.analysis.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
+from harness.analysis.report.material import Material, distinct, others
+from harness.plugins.scopes import BENEFICIARY, QUEUE
+from harness.runs.run import Run
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+_SHOWN = 12
+_PAIRS = 8
+_KEYS = (
+    Key("lost by its own jobs", palette.KINDS[2].light),
+    Key("lost by others to make room for its jobs", palette.KINDS[0].light),
+)
+
+
+def _waited(material: Material) -> Iterator[Block]:
+    """Hours that jobs of each queue waited; of many queues those whose hours differ most."""
+    counts = material.jobs_of_queues
+    found = []
+    for line in material.lines("wait.first_start.mean", QUEUE):
+        queue = line.measured.scope.partition("=")[2]
+        found.append((queue, line, hours_waited(line, [each.get(queue, 0) for each in counts])))
+    if len(found) < 2:
+        return
+    ranked = sorted(found, key=lambda each: (-_spread(each[2]), each[0]))[:_SHOWN]
+    widest = max(_spread(hours) for _, _, hours in ranked)
+    names = distinct(queue for queue, _, _ in ranked)
+    yield Table(
+        f"Hours that jobs waited for their start{so_far(material)}, by queue"
+        + (f", of {material.common_jobs}" if material.common_jobs else "")
+        + (f": of {len(found):,} the {len(ranked)} that differ most" if len(ranked) < len(found) else ""),
+        compared_head(material, QUEUE),
+        [
+            compared_row(name, hours_cells(hours, line, widest=widest))
+            for name, (_, line, hours) in zip(names, ranked, strict=True)
+        ],
+    )
+    if len(material.runs) > 1:
+        yield Text(f"Bars to the left: its jobs wait fewer hours than under {material.names[0]}.")
+
+
+def _spread(hours: Sequence[float | None]) -> float:
+    """How far the hours of runs are from the baseline's at most; of one run, how many there are."""
+    base, *others = [each or 0.0 for each in hours]
+    return max((abs(each - base) for each in others), default=base)
+
+
+class _Loss(NamedTuple):
+    """Resource-hours of a queue."""
+
+    own: float = 0.0
+    for_it: float = 0.0
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """Hours waited and work lost by queue, and the pairs of queues between which most was preempted."""
+    yield from _waited(material)
+    found = material.of_runs(lambda run: _losses(run, material.resource))
+    sums: dict[str, float] = {}
+    for of_queues in found:
+        for queue, loss in of_queues.items():
+            sums[queue] = sums.get(queue, 0.0) + loss.own + loss.for_it
+    if any(sums.values()):
+        ranked = sorted(sums, key=lambda queue: (-sums[queue], queue))
+        unit = shown_in(material.resource)
+        groups = [[queue] for queue in ranked[:_SHOWN]]
+        names = distinct(ranked[:_SHOWN])
+        if ranked[_SHOWN:]:
+            groups.append(ranked[_SHOWN:])
+            names.append(others(len(ranked) - _SHOWN))
+        tables = [[_sum(of_queues, group) for group in groups] for of_queues in found]
+        yield Figure(
+            title=f"Work thrown away, in {unit.hours}",
+            words=_words(material, names, tables),
+            draw=lambda width: _chart(material, names, tables, width),
+            keys=_KEYS,
+            note="To the left: what a queue's own jobs lost. To the right: what others lost to make room for "
+            "its jobs." + material.own_jobs,
+        )
+    yield from _pairs(material)
+
+
+def _losses(run: Run, resource: str) -> Mapping[str, _Loss]:
+    """Queue -> what it lost and what was lost for it, from the metrics."""
+    metrics = run.metrics.filter(metric="disruption.lost", resource=resource)
+    found: dict[str, _Loss] = {}
+    for scope, value in metrics.select("scope", "value").iter_rows():
+        kind, _, queue = scope.partition("=")
+        before = found.get(queue, _Loss())
+        if kind == QUEUE:
+            found[queue] = before._replace(own=value or 0.0)
+        elif kind == BENEFICIARY:
+            found[queue] = before._replace(for_it=value or 0.0)
+    return found
+
+
+def _sum(of_queues: Mapping[str, _Loss], group: Sequence[str]) -> _Loss:
+    losses = [of_queues.get(queue, _Loss()) for queue in group]
+    return _Loss(sum(loss.own for loss in losses), sum(loss.for_it for loss in losses))
+
+
+def _words(material: Material, names: Sequence[str], tables: Sequence[Sequence[_Loss]]) -> str:
+    sentences = []
+    for run, losses in zip(material.names, tables, strict=True):
+        rows = [(name, loss) for name, loss in zip(names, losses, strict=True) if loss != _Loss()]
+        each = "; ".join(
+            f"{name} lost {number(loss.own)}, gained from {number(loss.for_it)}" for name, loss in rows
+        )
+        sentences.append(f"{run}: {each or 'nothing was lost'}.")
+    return " ".join(sentences)
+
+
+def _chart(
+    material: Material, names: Sequence[str], tables: Sequence[Sequence[_Loss]], width: int
+) -> ChartType:
+    import altair as alt
+
+    from harness.analysis.report.charts.bars import grouped
+
+    most = max(value for losses in tables for loss in losses for value in loss) * 1.05
+    panels = []
+    for run, losses in zip(material.names, tables, strict=True):
+        if not any(any(loss) for loss in losses):
+            continue
+        rows = [(place, 0, -loss.own) for place, loss in enumerate(losses)]
+        rows += [(place, 1, loss.for_it) for place, loss in enumerate(losses)]
+        panels.append(
+            grouped(
+                rows, names, _KEYS, width=width, title=shown_in(material.resource).hours,
+                name=run, limit=most,
+            )
+        )  # fmt: skip
+    return alt.vconcat(*panels, spacing=14)
+
+
+def _counts(run: Run) -> pl.DataFrame:
+    """How often jobs of a queue were preempted for those of another."""
+    each = preemptions(preempted_pods(run, run.window)).drop_nulls("by_queue")
+    return each.group_by("queue", "by_queue").len()
+
+
+def _pairs(material: Material) -> Iterator[Block]:
+    """Whose jobs were preempted for whose, how often."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for place, each in enumerate(material.of_runs(_counts)):
+        for victim, beneficiary, count in each.iter_rows():
+            counts.setdefault((victim, beneficiary), [0] * len(material.runs))[place] = count
+    if not counts:
+        return
+    ranked = sorted(counts, key=lambda pair: (-sum(counts[pair]), pair))[:_PAIRS]
+    queues = list(dict.fromkeys(queue for pair in ranked for queue in pair))
+    names = dict(zip(queues, distinct(queues), strict=True))
+    yield Table(
+        caption="Preemptions by pair of queues"
+        + (f": the {len(ranked)} most frequent of {len(counts):,}" if len(ranked) < len(counts) else ""),
+        head=["job of", "made room for a job of", *material.names],
+        rows=[
+            [*(names[queue] for queue in pair), *(f"{count:,}" for count in counts[pair])] for pair in ranked
+        ],
+    )

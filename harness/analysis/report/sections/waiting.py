@@ -1,0 +1,177 @@
+"""Who waited, and how long: waiting jobs over time, distributions of waits and slowdowns, waits by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.analysis.report.amounts import number, percent, shown_in
+from harness.analysis.report.blocks import Block, Figure
+from harness.analysis.report.material import Material
+from harness.analysis.report.waits import Waits, slowdowns, waits, waits_by_size
+from harness.base.units import HOUR, format_duration
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+
+_PERCENTS = {50: "half of the jobs start within", 95: "95 of 100 start within"}
+
+
+def blocks(material: Material) -> Iterator[Block]:
+    """Waiting jobs and waits of all lanes and of each, then slowdowns, and waits by size."""
+    several = len(material.lanes) > 1
+    yield Figure(
+        title="Waiting jobs",
+        words=_depth_words(material),
+        draw=lambda width: _depth(material, width),
+        keys=material.run_keys,
+        note="Lines are means over three pixels, bands go from the lowest to the highest number within them.",
+    )
+    if several:
+        yield Figure(
+            title=f"Waiting jobs of each {material.holder}",
+            words=_depth_by_lane_words(material),
+            draw=lambda width: _depth_by_lane(material, width),
+            keys=material.run_keys,
+        )
+    found = waits(material)
+    yield Figure(
+        title="Jobs that had started, by how long they had waited"
+        + (f", for each {material.holder}" if several else ""),
+        words=_wait_words(material, found),
+        draw=lambda width: _distribution(material, found, width),
+        keys=material.run_keys,
+        note="The higher a line, the sooner jobs started; those that never did keep it below 100 %."
+        + material.own_jobs,
+    )
+    slow = slowdowns(material)
+    if slow.longest:
+        yield Figure(
+            title="Jobs that had finished, by how many times longer than their work they took",
+            words=_slowdown_words(material, slow),
+            draw=lambda width: _slowdowns(material, slow, width),
+            keys=material.run_keys,
+            note="Bounded: jobs shorter than 10 s count as 10 s long. The higher a line, the better."
+            + material.own_jobs,
+        )
+    sizes = waits_by_size(material)
+    if len(sizes.names) > 1:
+        yield Figure(
+            title=f"Waits by how many {shown_in(material.resource).name} jobs ask for",
+            words=_size_words(material, sizes),
+            draw=lambda width: _sizes(material, sizes, width),
+            keys=material.run_keys,
+            note="Where fewer jobs of a size started at all there is no point." + material.own_jobs,
+        )
+
+
+def _depth_words(material: Material) -> str:
+    sentences = []
+    for name, frame in zip(material.names, material.over_all("pending_jobs", together=True), strict=True):
+        mean, most = frame.select("mean", "high").row(0) if frame.height else (0.0, 0)
+        sentences.append(f"{name}: {number(mean)} jobs waited on average, at most {number(most)}.")
+    return " ".join(sentences)
+
+
+def _depth_by_lane_words(material: Material) -> str:
+    frames = material.over_all("pending_jobs")
+    sentences = []
+    for place, lane in enumerate(material.lanes):
+        each = []
+        for name, frame in zip(material.names, frames, strict=True):
+            own = frame.filter(pl.col("series") == place)
+            mean, most = own.select("mean", "high").row(0) if own.height else (0.0, 0)
+            each.append(f"{name} {number(mean)} (at most {number(most)})")
+        sentences.append(f"{lane.name}: {', '.join(each)}.")
+    return "Waiting jobs on average. " + " ".join(sentences)
+
+
+def _wait_words(material: Material, found: Waits) -> str:
+    sentences = []
+    for place, lane in enumerate(found.names):
+        each = []
+        for name, run in zip(material.names, found.of_runs, strict=True):
+            own = run[place]
+            if not own.jobs:
+                continue
+            share = percent(own.within(HOUR))
+            never = own.jobs - len(own.sorted)
+            text = f"{name} {share} within {format_duration(HOUR)}"
+            half = own.quantile(50)
+            text += f", half within {format_duration(half)}" if half is not None else ""
+            each.append(text + (f", {never:,} never" if never else ""))
+        if each:
+            sentences.append(f"{lane}: {'; '.join(each)}.")
+    return "Jobs that had started: " + " ".join(sentences)
+
+
+def _slowdown_words(material: Material, found: Waits) -> str:
+    sentences = []
+    for name, (every,) in zip(material.names, found.of_runs, strict=True):
+        parts = [
+            f"{part} of 100 at most {number(factor)} times"
+            for part in _PERCENTS
+            if (factor := every.quantile(part)) is not None
+        ]
+        never = every.jobs - len(every.sorted)
+        sentences.append(
+            f"{name}: {', '.join(parts) or 'few finished'}" + (f", {never:,} not finished." if never else ".")
+        )
+    return "Jobs took longer than their work: " + " ".join(sentences)
+
+
+def _size_words(material: Material, found: Waits) -> str:
+    sentences = []
+    for place, size in enumerate(found.names):
+        each = []
+        for name, of_run in zip(material.names, found.of_runs, strict=True):
+            waits = [of_run[place].quantile(part) for part in _PERCENTS]
+            told = " and ".join("-" if wait is None else format_duration(wait) for wait in waits)
+            each.append(f"{name} {told}")
+        jobs = max(of_run[place].jobs for of_run in found.of_runs)
+        sentences.append(f"{size} ({jobs:,} jobs): {', '.join(each)}.")
+    return "Half of the jobs, and 95 of 100, start within: " + " ".join(sentences)
+
+
+def _depth(material: Material, width: int) -> ChartType:
+    from harness.analysis.report.charts import axes, levels
+
+    inside = axes.inner(width)
+    frames = material.per_pixel("pending_jobs", inside // levels.PIXELS_A_POINT, together=True)
+    top = max(map(levels.highest, frames)) * 1.04
+    return levels.lines(
+        material, frames, material.run_keys, width=inside, height=170, title="waiting jobs", top=top
+    )
+
+
+def _depth_by_lane(material: Material, width: int) -> ChartType:
+    from harness.analysis.report.charts import levels
+
+    return levels.by_lane(
+        material,
+        lambda pixels: material.per_pixel("pending_jobs", pixels),
+        width=width,
+        title="waiting jobs",
+    )
+
+
+def _distribution(material: Material, found: Waits, width: int) -> ChartType:
+    from harness.analysis.report.charts.waits import wait_distribution
+
+    return wait_distribution(material, found, width)
+
+
+def _slowdowns(material: Material, found: Waits, width: int) -> ChartType:
+    from harness.analysis.report.charts.waits import slowdown_distribution
+
+    return slowdown_distribution(material, found, width)
+
+
+def _sizes(material: Material, found: Waits, width: int) -> ChartType:
+    from harness.analysis.report.charts.waits import by_size
+
+    title = shown_in(material.resource).name
+    return by_size(material, found, _PERCENTS, width=width, title=title)

@@ -1,0 +1,53 @@
+"""What each holder holds and how many of its jobs wait, over time: the step functions that charts draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from harness.analysis.metrics.levels import holder_behind
+from harness.plugins.measurement import Window
+from harness.runs.run import Run
+
+LEVELS = ("allocated", "pending_jobs")
+
+
+def moves(run: Run, resource: str) -> pl.DataFrame:
+    """How far the levels of holders move: `time, holder` (its name) and a column for each of `LEVELS`."""
+    behind = holder_behind(run)
+    return (
+        run.micros("timeline")
+        .filter(pl.col("resource") == resource)
+        .select("time", "queue", *LEVELS)
+        .collect()
+        .with_columns(pl.col(LEVELS) - pl.col(LEVELS).shift(1, fill_value=0).over("queue"))
+        .select(
+            "time",
+            pl.col("queue").replace_strict(list(behind), list(behind.values())).alias("holder"),
+            *LEVELS,
+        )
+    )
+
+
+def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
+    """Holder -> the resource-microseconds that it held within a window, from `moves`."""
+    held = pl.col("allocated").cast(pl.Int128) * (window.end - pl.col("time"))
+    sums = changes.filter(pl.col("time") < window.end).group_by("holder").agg(held.sum())
+    return {holder: int(amount) for holder, amount in sums.iter_rows()}
+
+
+def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
+    """Add up holders that are drawn as one: `series`, `time` and `LEVELS`, as `per_pixel` takes them.
+
+    Args:
+        changes: from `moves`.
+        places: holder -> the number of its series.
+    """
+    numbers = pl.col("holder").replace_strict(list(places), list(places.values()), return_dtype=pl.Int32)
+    return (
+        changes.group_by(series=numbers, time="time")
+        .agg(pl.col(LEVELS).sum())
+        .sort("series", "time")
+        .with_columns(pl.col(LEVELS).cum_sum().over("series"))
+    )

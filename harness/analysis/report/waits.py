@@ -1,0 +1,123 @@
+"""How long jobs waited for their first progress, and how long they took, as distributions show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, log2
+from typing import NamedTuple
+
+import polars as pl
+
+from harness.analysis.metrics.arrivals import request_columns
+from harness.analysis.metrics.levels import holder_of_jobs
+from harness.analysis.metrics.waiting import job_times
+from harness.analysis.report.amounts import shown_in
+from harness.analysis.report.material import Material
+from harness.runs.run import Run
+
+
+class Waited(NamedTuple):
+    """The waits, or the slowdowns, of some jobs.
+
+    Attributes:
+        jobs: how many there are, started or not.
+        sorted: the waits of those that started, microseconds, ascending; slowdowns of those that finished.
+    """
+
+    jobs: int
+    sorted: pl.Series
+
+    def within(self, value: float) -> float:
+        """The part of the jobs that waited at most so long, or have at most that slowdown."""
+        return self.sorted.search_sorted(value, side="right") / self.jobs if self.jobs else 0.0
+
+    def quantile(self, percent: int) -> float | None:
+        """What so many of 100 jobs do not exceed; None where fewer started or finished."""
+        place = -(-self.jobs * percent // 100)
+        return float(self.sorted[place - 1]) if 0 < place <= len(self.sorted) else None
+
+
+class Waits(NamedTuple):
+    """The waits, or slowdowns, of every group of jobs in every run.
+
+    Attributes:
+        names: of the groups.
+        of_runs: for each run the waits of each of these.
+    """
+
+    names: Sequence[str]
+    of_runs: Sequence[Sequence[Waited]]
+
+    @property
+    def longest(self) -> float:
+        """The longest of all; 0 where there is none."""
+        return max((each.sorted[-1] for run in self.of_runs for each in run if len(each.sorted)), default=0.0)
+
+
+def waits(material: Material) -> Waits:
+    """How long jobs of each lane waited; first of all of them together, where there are several."""
+    names = [lane.name for lane in material.lanes]
+
+    def of_lanes(run: Run) -> list[Waited]:
+        times = _first_starts(run)
+        of_jobs = holder_of_jobs(run).gather(times["job"])
+        places = of_jobs.replace_strict(
+            list(material.places), list(material.places.values()), return_dtype=pl.Int32
+        )
+        table = pl.DataFrame({"place": places, "wait": times["first_start"]})
+        parts = [_waited(table["wait"])] if len(names) > 1 else []
+        return parts + [_waited(table.filter(place=place)["wait"]) for place in range(len(names))]
+
+    return Waits([f"all {material.holder}s", *names] if len(names) > 1 else names, material.of_runs(of_lanes))
+
+
+def _first_starts(run: Run) -> pl.DataFrame:
+    """`job` and `first_start` of all jobs, null where one had not started."""
+    times = job_times(run, run.window, "job", "first_start", "started")
+    return times.select("job", pl.when("started").then("first_start"))
+
+
+def _waited(waits: pl.Series) -> Waited:
+    return Waited(len(waits), waits.drop_nulls().sort())
+
+
+def slowdowns(material: Material) -> Waits:
+    """How many times longer than its work each job took, bounded as `slowdown.bounded` is."""
+
+    def of_all(run: Run) -> list[Waited]:
+        times = job_times(run, run.window, "slowdown", "finished")
+        return [_waited(times.select(pl.when("finished").then("slowdown"))["slowdown"])]
+
+    return Waits(["all jobs"], material.of_runs(of_all))
+
+
+def waits_by_size(material: Material) -> Waits:
+    """How long jobs waited by how much of the charts' resource they ask for, doubling from group to group.
+
+    Groups are those that some run has jobs of, the smallest first; nothing for runs that do not say what jobs
+    ask for.
+    """
+    column, unit = f"request.{material.resource}", shown_in(material.resource)
+
+    def sized(run: Run) -> pl.DataFrame:
+        if column not in request_columns(run):
+            return pl.DataFrame(schema={"size": pl.Int64, "wait": pl.Int64})
+        times = _first_starts(run)
+        asked = run.scan("jobs").select(column).collect()[column].gather(times["job"])
+        return pl.DataFrame(
+            {"size": [_doubling(each / unit.size) for each in asked], "wait": times["first_start"]}
+        )
+
+    frames = material.of_runs(sized)
+    sizes = sorted(set(pl.concat([each["size"] for each in frames])))
+    found = [[_waited(frame.filter(size=size)["wait"]) for size in sizes] for frame in frames]
+    return Waits([_size_name(size) for size in sizes], found)
+
+
+def _doubling(amount: float) -> int:
+    """The number of the group: 0 for nothing, 1 for up to 1, 2 for up to 2, 3 for up to 4, ..."""
+    return 0 if amount <= 0 else 1 + ceil(log2(max(1.0, amount)))
+
+
+def _size_name(size: int) -> str:
+    return f"≤ {1 << size - 1:,}" if size else "0"

@@ -1,0 +1,148 @@
+"""Settings that bring a simulation nearer to a record: fitted on its first part, judged on the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness.analysis.validation.errors import Errors, errors_of
+from harness.analysis.validation.findings import LATE
+from harness.analysis.validation.pairs import pairs_of
+from harness.analysis.validation.validation import Validation
+from harness.base.errors import TraceError
+from harness.base.units import SECOND, format_duration
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins
+    from harness.runs.request import Request
+    from harness.runs.run import Run
+
+CAPACITIES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(17, 20), Fraction(4, 5))
+"""Parts of the cluster's capacity that are tried."""
+
+LATENCY = "evictionLatency"
+"""The option of policies for how long a victim takes until it is heard that it is to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What was fitted, and what it is worth.
+
+    Attributes:
+        startup: how long pods take until they are ready, microseconds.
+        eviction_latency: of the policy, microseconds; None where it has no such option, or nothing tells.
+        capacity: the part of the cluster that seems to be there.
+        split: up to when jobs were submitted whose starts were used, microseconds since the origin.
+        before: errors of the jobs submitted later, without what was fitted.
+        after: the same with it.
+        told: the same in sentences.
+    """
+
+    startup: int
+    eviction_latency: int | None
+    capacity: Fraction
+    split: int
+    before: Errors
+    after: Errors
+
+    @property
+    def told(self) -> Iterator[str]:
+        """What was fitted and what it is worth, in sentences."""
+        fitted = [f"--startup {format_duration(self.startup)}"] if self.startup else []
+        if self.eviction_latency:
+            fitted.append(f"--set {LATENCY}={format_duration(self.eviction_latency)}")
+        if self.capacity != 1:
+            fitted.append(f"--scale-cluster {self.capacity}")
+        yield f"fitted on the first half of the jobs: {' '.join(fitted) or 'nothing to change'}"
+        for name, errors in (("without", self.before), ("with", self.after)):
+            if errors.told:
+                yield f"the rest {name} it: {errors.told}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {
+            "startup": self.startup,
+            "eviction_latency": self.eviction_latency,
+            "capacity": str(self.capacity),
+            "split": self.split,
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+        }
+
+
+def calibrate(
+    validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
+) -> Fit:
+    """Fit start-up, eviction latency and capacity to the jobs that arrive first, and judge by the others.
+
+    Args:
+        validation: without any of that.
+        request: the simulation, to be changed.
+        plugins: carry it out.
+        run: carries a request out; by default here.
+    """
+    from harness.cluster.changes.scale import scaled_cluster
+
+    carry_out = run or (lambda asked: asked.run(plugins=plugins))
+    pairs = validation.pairs
+    split = int(pairs["submit"][pairs.height // 2])
+    first = pl.col("submit") < split
+    half = replace(request, until=split)
+    startup = next((each.amount for each in validation.findings if each.kind == LATE), 0)
+    latency = _latency(validation, startup, split)
+    option = any(each.name == LATENCY for each in plugins.policy(str(request.plugin)).options)
+    options: Mapping[str, Any] = dict(request.options)
+    if option and latency:
+        options = {**options, LATENCY: f"{latency}us"}
+
+    def tried(asked: Request, part: Fraction) -> Request:
+        cluster = scaled_cluster(validation.cluster, part)
+        return replace(asked, cluster=cluster, startup=startup, options=options)
+
+    def loss(part: Fraction) -> tuple[float, Fraction]:
+        try:
+            simulated = carry_out(tried(half, part))
+        except TraceError:
+            if part == 1:
+                raise
+            return inf, -part  # so little that a job of the trace could never start
+        found = pairs_of(validation.recorded, simulated, validation.resource)
+        waits = pl.coalesce("simulated_wait", pl.lit(split) - pl.col("submit"))
+        error = found.filter(first).select((waits - pl.col("wait")).abs().mean()).item()
+        return float(error), -part
+
+    capacity = -min(loss(part) for part in CAPACITIES)[1]
+    fitted = pairs_of(validation.recorded, carry_out(tried(request, capacity)), validation.resource)
+    return Fit(
+        startup // SECOND * SECOND,
+        latency if option else None,
+        capacity,
+        split,
+        errors_of(pairs.filter(~first), short=validation.short),
+        errors_of(fitted.filter(~first), short=validation.short),
+    )
+
+
+def _latency(validation: Validation, startup: int, split: int) -> int | None:
+    """How much later than by the start-up alone those start for whom others are preempted; the median."""
+    simulated = validation.simulated
+    preempting = (
+        simulated.scan("decisions")
+        .filter(pl.col("action") == "preempt")
+        .select("by")
+        .unique()
+        .collect()["by"]
+    )
+    late = validation.pairs.filter(
+        pl.col("job_id").is_in(preempting.to_list()) & (pl.col("submit") < split) & (pl.col("error") <= 0)
+    )
+    if late.height < 2:
+        return None
+    median = late["error"].median()
+    found = -int(median) - startup if isinstance(median, (int, float)) else 0
+    return max(0, found // SECOND * SECOND) or None

@@ -1,0 +1,131 @@
+"""How far simulated starts are from recorded ones: over all jobs, and by queue, size, priority and hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from harness.base.units import MINUTE, SECOND, format_duration
+
+if TYPE_CHECKING:
+    from harness.plugins.measurement import Window
+
+GROUPS = ("queue", "size", "priority", "hour")
+"""What jobs are told apart by."""
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+_SHORT = 100 * MINUTE
+"""In a shorter record ten minutes are more than a tenth of all: jobs are then near whatever happens."""
+
+
+def is_short(window: Window) -> bool:
+    """Whether a record of such a window is too short for shares of starts within ten minutes."""
+    return window.end - window.start < _SHORT
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The errors of some jobs; times in microseconds, positive where the simulation starts a job later.
+
+    Attributes:
+        jobs: how many started in the record.
+        unstarted: how many of them never start in the simulation; they count in shares only.
+        quantiles: of the error, see `QUANTILES`.
+        absolute: median of the error's size.
+        absolute_p90: its 90th percentile.
+        within_minute, within_ten_minutes: share of all jobs with at most such an error; the second is None
+            where the record is short.
+        within_tenth: share of all jobs with an error of at most a tenth of their recorded wait, or a second.
+        rank: Spearman's correlation of waits; None where all are equal in one of both.
+        recorded_wait, simulated_wait: summed.
+        recorded_evictions, simulated_evictions: summed.
+    """
+
+    jobs: int
+    unstarted: int
+    quantiles: tuple[float | None, ...]
+    absolute: float | None
+    absolute_p90: float | None
+    within_minute: float | None
+    within_ten_minutes: float | None
+    within_tenth: float | None
+    rank: float | None
+    recorded_wait: int
+    simulated_wait: int
+    recorded_evictions: int
+    simulated_evictions: int
+
+    @property
+    def told(self) -> str:
+        """How near starts are to those of the record, in words; "" where no job starts in the simulation."""
+        if self.absolute is None:
+            return ""
+        middle, share = format_duration(round(self.absolute)), self.within_ten_minutes
+        near = f"start within {middle} of their recorded start"
+        if not self.unstarted:
+            return f"half of all jobs {near}{'' if share is None else f', {share:.0%} within 10 minutes'}"
+        return (
+            f"{self.unstarted:,} of {self.jobs:,} jobs never start in the simulation; half of the others "
+            f"{near}{'' if share is None else f', {share:.0%} of all within 10 minutes'}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values; `quantiles` by name."""
+        names = [f"p{round(100 * each):02}" for each in QUANTILES]
+        return {**asdict(self), "quantiles": dict(zip(names, self.quantiles, strict=True))}
+
+
+def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
+    """The errors of the jobs of `pairs_of`, or of some of them; `short`: the record is (`is_short`)."""
+    both = pairs.filter(pl.col("error").is_not_null())
+    size = pl.col("error").abs()
+    tenth = pl.max_horizontal(pl.col("wait") / 10, pl.lit(SECOND))
+    found = both.select(
+        *(pl.col("error").quantile(each, "linear").alias(f"q{each}") for each in QUANTILES),
+        size.median().alias("absolute"),
+        size.quantile(0.9, "linear").alias("p90"),
+        pl.corr("wait", "simulated_wait", method="spearman").alias("rank"),
+        pl.col("wait").sum(),
+        pl.col("simulated_wait").sum(),
+        pl.col("recorded_evictions").sum(),
+        pl.col("simulated_evictions").sum(),
+    ).row(0, named=True)
+    # Without an error a job is within none: else those that never start would make the others look nearer.
+    shares = pairs.select(
+        (size <= most).fill_null(value=False).mean().alias(name)
+        for name, most in (("minute", MINUTE), ("ten", 10 * MINUTE), ("tenth", tenth))
+    ).row(0, named=True)
+    rank = found["rank"]
+    return Errors(
+        pairs.height,
+        pairs.height - both.height,
+        tuple(found[f"q{each}"] for each in QUANTILES),
+        found["absolute"],
+        found["p90"],
+        shares["minute"],
+        None if short else shares["ten"],
+        shares["tenth"],
+        None if rank is None or rank != rank else float(rank),
+        int(found["wait"]),
+        int(found["simulated_wait"]),
+        int(found["recorded_evictions"]),
+        int(found["simulated_evictions"]),
+    )
+
+
+def by_group(pairs: pl.DataFrame, group: str, *, short: bool = False) -> Iterator[tuple[str, Errors]]:
+    """The errors of each part of the jobs that a column tells apart; the largest parts come first.
+
+    Hours, priorities and sizes are in their own order.
+    """
+    parts = [(str(key[0]), part) for key, part in pairs.sort(group).group_by(group, maintain_order=True)]
+    if group == "size":
+        parts.sort(key=lambda part: int(part[0].split("-")[0].split()[0].replace("below", "0")))
+    elif group == "queue":
+        parts.sort(key=lambda part: (-part[1].height, part[0]))
+    for name, part in parts:
+        yield name, errors_of(part, short=short)

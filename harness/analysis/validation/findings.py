@@ -1,0 +1,365 @@
+"""Why a record differs from a simulation: capacity that was not there, or was there beside it; late starts.
+
+The ground of the first is what a scheduler that leaves nothing idle would have done: a job that waits all
+through a span of time although all that it asks for is free shows that it was not free in truth. How much was
+missing is at most what was free at the moment of largest use; over a period that is close to the truth, as
+jobs fill what there is. A scheduler that holds jobs back for another reason (a strict order, reservations,
+fragmentation) shows the same in the simulation: what is not beyond that is no finding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.analysis.validation.load import Amounts, Bins, Level, Tag, levels, waiting
+from harness.analysis.validation.objects import (
+    NODES,
+    QUEUE,
+    UNLIMITED,
+    WHOLE,
+    Object,
+    Objects,
+    limits_of,
+    objects_of,
+    told,
+    use_of,
+)
+from harness.base.units import MINUTE, SECOND, format_duration, short_amount
+from harness.runs.run import Run
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+LESS, MORE, LATE = "less", "more", "late"
+
+# Each threshold separates faults of planted size from none: tests/test_validation_thresholds.py.
+_SLACK = 5 * MINUTE
+_LEAST = 0.015
+"""A missing part of a capacity below this is no finding: smaller ones come out in pieces."""
+_CONTRADICTS = 0.6
+"""Within a period that part of what is missing must be free all the time."""
+_EVIDENCE = 6
+"""So many spans of evidence make a finding."""
+_MINE = 0.9
+"""A queue with this part of the evidence has lost quota; otherwise the whole has."""
+_EVERYWHERE = 0.6
+"""Periods that span this part of the time, several of them, are one load that varies."""
+_IN_PIECES = 0.25
+"""On nodes so large a part of a capacity may be free in pieces that no pod fits into."""
+_LEAST_LATE = 2 * SECOND
+"""Later starts are no matter of whole seconds, in which records are."""
+_SURE = 20
+"""So many jobs that start at once in the simulation tell whether they are all equally late in the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason for differences.
+
+    Attributes:
+        kind: `less` or `more` capacity than the manifests say, or `late` starts.
+        object: the kind of what has the capacity: `queue`, `nodes`, `whole`; "" for late starts.
+        name: its name.
+        resource: of which; "" for late starts.
+        amount: how much less or more, in the resource's unit; for late starts microseconds.
+        capacity: what the manifests say; 0 for late starts.
+        start, end: the period, microseconds since the origin.
+        evidence: how many spans of time, or jobs, show it.
+        told: the same as a sentence; times are in `{start}` and `{end}`.
+    """
+
+    kind: str
+    object: str
+    name: str
+    resource: str
+    amount: int
+    capacity: int
+    start: int
+    end: int
+    evidence: int
+    told: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether it may have to do with something that happened in a time."""
+        return self.start < end and start < self.end
+
+    @property
+    def weight(self) -> float:
+        """How much it is, in shares of a capacity times microseconds."""
+        return self.amount / max(1, self.capacity) * (self.end - self.start)
+
+
+def findings_of(
+    trace: Trace, cluster: Cluster, recorded: Run, simulated: Run, pairs: pl.DataFrame
+) -> list[Finding]:
+    """All that can be said, the most important first: late starts, then capacity by how much it is."""
+    late = list(_late(pairs, recorded))
+    resources = tuple(name for name in recorded.resources if name in recorded.capacity)
+    if not resources:
+        return late
+    objects = objects_of(trace, cluster, recorded)
+    bins = Bins.of(recorded.window)
+    slack = _SLACK + 2 * (late[0].amount if late else 0)
+    worlds = [_World(run, objects, resources, bins, slack) for run in (recorded, simulated)]
+    found: list[Finding] = []
+    for place in range(len(objects.several)):
+        look = _Look(place, *worlds)
+        found += [*look.missing(), *look.beyond()]
+    return late + sorted(_attributed(found), key=lambda each: (-each.weight, each.start, each.name))
+
+
+def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
+    """That jobs which start at once in the simulation start equally late in the record.
+
+    The shortest span that holds half of their waits is where they are densest, whatever the others are.
+    """
+    import polars as pl
+
+    ordered = pairs.filter(pl.col("simulated_wait") == 0)["wait"].sort().to_list()
+    if len(ordered) < _SURE:
+        return
+    half = len(ordered) // 2
+    width, at = min((ordered[at + half - 1] - ordered[at], at) for at in range(len(ordered) - half + 1))
+    late = ordered[at + half // 2]
+    if late < _LEAST_LATE or width > max(late // 2, SECOND):
+        return
+    sentence = (
+        f"starts are {format_duration(late)} late: the {len(ordered):,} jobs that start at once in the "
+        "simulation start so long after their submission in the record (pods that take it to be ready, or "
+        "victims to leave)"
+    )
+    yield Finding(LATE, "", "", "", late, 0, *run.window, len(ordered), sentence)
+
+
+class _World:
+    """One run: what was used of every object, and who waited although there was room."""
+
+    def __init__(
+        self, run: Run, objects: Objects, resources: tuple[str, ...], bins: Bins, slack: int
+    ) -> None:
+        self.objects = objects
+        self.resources = resources
+        self.bins = bins
+        self._on_nodes = bool(run.info["cluster"]["nodes"])
+        use = use_of(run, resources)
+        held: list[list[Any]] = [[] for _ in objects.several]
+        of_queue: dict[str, list[Any]] = {}
+        for job, spans in use.held.items():
+            for place in objects.of_job[job]:
+                held[place] += spans
+            of_queue.setdefault(objects.queue_of[job], []).extend(spans)
+        width = len(resources)
+        self.limits = [limits_of(each.limits, resources) for each in objects.several]
+        self.levels: list[list[Level]] = [levels(bins, spans, width) for spans in held]
+        self._of_queue = {name: levels(bins, spans, width) for name, spans in of_queue.items()}
+        waited = [(span, (objects.queue_of[job], objects.of_job[job])) for job, span in use.waited.items()]
+        self.waiting: list[Sequence[tuple[Amounts, Tag]]] = list(waiting(bins, waited, slack))
+        self.shown: list[dict[int, Counter[str]]] = [{} for _ in objects.several]
+        for number, asked in enumerate(self.waiting):
+            for amounts, (queue, places) in asked:
+                if all(self._fits(amounts, place, number) for place in places):
+                    # Of nodes that a job selects among those of the cluster, these are what it waits for.
+                    for place in places if objects.several[places[0]].queues else places[-1:]:
+                        of = self.shown[place].setdefault(number, Counter())
+                        of[queue if self._guaranteed(amounts, queue, place, number) else ""] += 1
+
+    def free(self, place: int, number: int) -> Amounts:
+        """What was free of an object all through a span."""
+        most = self.levels[place][number].most
+        return tuple(limit - level for limit, level in zip(self.limits[place], most, strict=True))
+
+    def _fits(self, amounts: Amounts, place: int, number: int) -> bool:
+        """Whether there was room all through a span; on nodes with a margin, as room may be in pieces."""
+        margin = _IN_PIECES if self._on_nodes else 0
+        free, limits = self.free(place, number), self.limits[place]
+        return all(
+            asked <= max(0, left - (margin * limit if asked and limit < UNLIMITED else 0))
+            for asked, left, limit in zip(amounts, free, limits, strict=True)
+        )
+
+    def _guaranteed(self, amounts: Amounts, queue: str, place: int, number: int) -> bool:
+        """Whether what is asked for is within the queue's own quota, so that nobody else may hold it."""
+        nominal = self.objects.several[place].queues.get(queue)
+        if nominal is None:
+            return False
+        used = self._of_queue[queue][number].most if queue in self._of_queue else (0,) * len(amounts)
+        limits = limits_of(nominal, self.resources)
+        return all(asked + held <= limit for asked, held, limit in zip(amounts, used, limits, strict=True))
+
+    def saturated(self, place: int) -> list[int]:
+        """The spans in which somebody waits for an object all the time."""
+        return [
+            number
+            for number, asked in enumerate(self.waiting)
+            if any(place in places for _, (_, places) in asked)
+        ]
+
+
+class _Look:
+    """One object in the record and in the simulation."""
+
+    def __init__(self, place: int, recorded: _World, simulated: _World) -> None:
+        self._place = place
+        self._recorded = recorded
+        self._simulated = simulated
+        self._object: Object = recorded.objects.several[place]
+        self._limits = recorded.limits[place]
+
+    def missing(self) -> Iterator[Finding]:
+        """Periods in which less than the capacity was there."""
+        place = self._place
+        usual = self._simulated.shown[place]
+        shown = [number for number in self._recorded.shown[place] if number not in usual]
+        for at, resource in enumerate(self._recorded.resources):
+            limit = self._limits[at]
+            if not 0 < limit < UNLIMITED:
+                continue
+            mine = [number for number in shown if self._scarcest(number) == at]
+            floor = _LEAST * limit
+            idle = sorted(self._simulated.free(place, number)[at] for number in usual)
+            if len(idle) >= max(_EVIDENCE, len(mine) // 20):
+                floor = max(floor, idle[len(idle) * 9 // 10])
+            mine = [number for number in mine if self._free(number, at) > floor]
+            periods = list(self._periods(mine, at))
+            spans = sum(len(period) for period in periods)
+            wide = len(periods) > 2 and periods[-1][-1] - periods[0][0] > _EVERYWHERE * self._bins.count
+            if wide and spans >= 3 * _EVIDENCE:
+                yield self._varying(periods, at, resource)
+            else:
+                yield from (self._less(period, at, resource) for period in periods)
+
+    @property
+    def _bins(self) -> Bins:
+        return self._recorded.bins
+
+    def _free(self, number: int, at: int) -> int:
+        return self._recorded.free(self._place, number)[at]
+
+    def _less(self, period: list[int], at: int, resource: str) -> Finding:
+        free = sorted(self._free(number, at) for number in period)
+        start, end = self._bins.begin(period[0]), self._bins.begin(period[-1] + 1)
+        return self._finding(free[len(free) // 10], at, resource, (start, end), period)
+
+    def _varying(self, periods: list[list[int]], at: int, resource: str) -> Finding:
+        """One load all through the time: how much less was used than in the simulation where jobs wait."""
+        used = [self._recorded.levels[self._place][n].mean[at] for n in self._recorded.saturated(self._place)]
+        usual = [
+            self._simulated.levels[self._place][n].mean[at] for n in self._simulated.saturated(self._place)
+        ]
+        shown = [number for period in periods for number in period]
+        amount = sum(self._free(number, at) for number in shown) / len(shown)
+        if len(usual) >= _EVIDENCE:
+            amount = sum(usual) / len(usual) - sum(used) / len(used)
+        start, end = self._bins.begin(shown[0]), self._bins.begin(shown[-1] + 1)
+        return self._finding(max(1, round(amount)), at, resource, (start, end), shown)
+
+    def _finding(
+        self, amount: int, at: int, resource: str, time: tuple[int, int], shown: Sequence[int]
+    ) -> Finding:
+        kind, name, limit = self._object.kind, self._object.name, self._limits[at]
+        if kind == WHOLE and (queue := self._queue_of(shown)):
+            kind, name, limit = QUEUE, queue, self._object.queues[queue].get(resource, limit)
+        why = {
+            QUEUE: "its quota was lower then, or others held that much of it",
+            NODES: "so many were not there then (an outage, or drained), or others held them",
+            WHOLE: "load that is not in the trace held them, or they were not there",
+        }[kind]
+        missing, has = short_amount(resource, amount), short_amount(resource, limit)
+        sentence = (
+            f"from {{start}} to {{end}} {missing} of the {has} {resource} of {told(kind, name)} "
+            f"({amount / limit:.0%}) are held by no job of the trace while jobs wait that would fit: {why}"
+        )
+        return Finding(LESS, kind, name, resource, amount, limit, *time, len(shown), sentence)
+
+    def _queue_of(self, shown: Sequence[int]) -> str:
+        """The queue whose own quota jobs wait for, if it is one."""
+        spans: Counter[str] = Counter()
+        for number in shown:
+            spans.update(name for name in self._recorded.shown[self._place][number] if name)
+        total = sum(spans.values())
+        name, most = max(spans.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+        return name if total and most >= _MINE * total else ""
+
+    def beyond(self) -> Iterator[Finding]:
+        """Periods in which more than the capacity was used."""
+        for at, resource in enumerate(self._recorded.resources):
+            limit = self._limits[at]
+            every = self._recorded.levels[self._place]
+            over = [number for number, level in enumerate(every) if level.most[at] > limit]
+            for period in _together(over):
+                most = max(every[number].most[at] for number in period)
+                start, end = self._bins.begin(period[0]), self._bins.begin(period[-1] + 1)
+                used, has = short_amount(resource, most), short_amount(resource, limit)
+                sentence = (
+                    f"from {{start}} to {{end}} jobs use up to {used} of the {has} {resource} of "
+                    f"{told(self._object.kind, self._object.name)}: there was more then"
+                )
+                yield Finding(
+                    *(MORE, self._object.kind, self._object.name, resource, most - limit, limit),
+                    *(start, end, len(period), sentence),
+                )
+
+    def _scarcest(self, number: int) -> int:
+        """The resource of which the least part was free."""
+        free = self._recorded.free(self._place, number)
+        parts = [
+            (amount / limit if 0 < limit < UNLIMITED else 2.0, at)
+            for at, (amount, limit) in enumerate(zip(free, self._limits, strict=True))
+        ]
+        return min(parts)[1]
+
+    def _periods(self, shown: list[int], at: int) -> Iterator[list[int]]:
+        """Spans of evidence put together where nothing between them says that all was there."""
+        period: list[int] = []
+        for number in shown:
+            if period:
+                recent = min(self._free(each, at) for each in period[-_EVIDENCE:])
+                least = _CONTRADICTS * min(self._free(number, at), recent)
+                if any(self._free(each, at) < least for each in range(period[-1] + 1, number)):
+                    if len(period) >= _EVIDENCE:
+                        yield period
+                    period = []
+            period.append(number)
+        if len(period) >= _EVIDENCE:
+            yield period
+
+
+def _together(numbers: list[int]) -> Iterator[list[int]]:
+    """Spans that are a day of spans or less apart."""
+    period: list[int] = []
+    for number in numbers:
+        if period and number - period[-1] > _GAP:
+            yield period
+            period = []
+        period.append(number)
+    if period:
+        yield period
+
+
+_GAP = 24
+
+
+def _attributed(found: list[Finding]) -> list[Finding]:
+    """Findings without those of queues at a time at which nodes are missing, which explains both."""
+    nodes = [each for each in found if each.kind == LESS and each.object == NODES]
+    return [
+        each
+        for each in found
+        if each.kind != LESS or each.object == NODES or not any(_overlap(each, one) > 0.5 for one in nodes)
+    ]
+
+
+def _overlap(one: Finding, other: Finding) -> float:
+    """Which part of the shorter period lies in the other one."""
+    both = min(one.end, other.end) - max(one.start, other.start)
+    return both / max(1, min(one.end - one.start, other.end - other.start))

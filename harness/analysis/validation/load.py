@@ -1,0 +1,137 @@
+"""What was used, and what waited, in spans of equal length: the ground on which causes are looked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from harness.base.units import HOUR, MINUTE, SECOND
+from harness.plugins.measurement import Window
+
+Amounts: TypeAlias = tuple[int, ...]
+"""What is asked for or held, one number a resource."""
+
+Tag: TypeAlias = tuple[str, tuple[int, ...]]
+"""A ClusterQueue, and the places of the objects that a job uses something of."""
+
+_MOST = 10_000
+_FEWEST = 60
+_WIDTHS = tuple(MINUTE * each for each in (10, 20, 30)) + tuple(
+    HOUR * each for each in (1, 2, 3, 6, 12, 24, 168)
+)
+
+
+class Held(NamedTuple):
+    """A span in which a job held something, microseconds since the origin."""
+
+    start: int
+    end: int
+    amounts: Amounts
+
+
+class Waited(NamedTuple):
+    """A span in which a whole job waited for its first start."""
+
+    start: int
+    end: int
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Spans of equal length that cover a time.
+
+    Attributes:
+        start: when the first one begins.
+        width: how long each is, microseconds.
+        count: how many there are.
+    """
+
+    start: int
+    width: int
+    count: int
+
+    @classmethod
+    def of(cls, window: Window) -> Bins:
+        """Spans over a window: of ten minutes to a week; shorter ones only where it is short itself."""
+        span = max(1, window.end - window.start)
+        if span < _FEWEST * _WIDTHS[0]:
+            return cls(window.start, -(-span // (_FEWEST * SECOND)) * SECOND, _FEWEST)
+        width = next((each for each in _WIDTHS if span // each < _MOST), _WIDTHS[-1])
+        return cls(window.start, width, -(-span // width))
+
+    def begin(self, number: int) -> int:
+        """When a span begins."""
+        return self.start + number * self.width
+
+
+class Level(NamedTuple):
+    """What was held in one span, by resource."""
+
+    most: Amounts
+    mean: tuple[float, ...]
+
+
+def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
+    """What was held in each span at most and on average.
+
+    Args:
+        bins: the spans.
+        held: what was held when.
+        width: how many resources there are.
+    """
+    moves: dict[int, list[int]] = {}
+    for start, end, amounts in held:
+        for time, sign in ((start, 1), (end, -1)):
+            at = moves.setdefault(time, [0] * width)
+            for place, amount in enumerate(amounts):
+                at[place] += sign * amount
+    times = sorted(moves)
+    now = [0] * width
+    found: list[Level] = []
+    place = 0
+    for number in range(bins.count):
+        begin, end = bins.begin(number), bins.begin(number + 1)
+        while place < len(times) and times[place] <= begin:
+            now = [level + move for level, move in zip(now, moves[times[place]], strict=True)]
+            place += 1
+        most, area, since = list(now), [0] * width, begin
+        while place < len(times) and times[place] < end:
+            time = times[place]
+            area = [total + level * (time - since) for total, level in zip(area, now, strict=True)]
+            now = [level + move for level, move in zip(now, moves[time], strict=True)]
+            most = [max(pair) for pair in zip(most, now, strict=True)]
+            since = time
+            place += 1
+        area = [total + level * (end - since) for total, level in zip(area, now, strict=True)]
+        found.append(Level(tuple(most), tuple(total / bins.width for total in area)))
+    return found
+
+
+def waiting(
+    bins: Bins, waited: Iterable[tuple[Waited, Tag]], slack: int
+) -> Iterator[Sequence[tuple[Amounts, Tag]]]:
+    """For each span what jobs ask for that waited all through it, and `slack` before it.
+
+    Args:
+        bins: the spans.
+        waited: who waited, with whatever tells jobs apart that ask for the same; each pair is answered once.
+        slack: how long jobs may wait anyhow, microseconds.
+    """
+    begins: dict[int, list[tuple[Amounts, Tag]]] = {}
+    ends: dict[int, list[tuple[Amounts, Tag]]] = {}
+    for (start, end, amounts), tag in waited:
+        first = max(0, -((bins.start - start - slack) // bins.width))
+        last = (end - bins.start) // bins.width  # the first span that it does not wait all through
+        if first < min(last, bins.count):
+            begins.setdefault(first, []).append((amounts, tag))
+            ends.setdefault(last, []).append((amounts, tag))
+    present: Counter[tuple[Amounts, Tag]] = Counter()
+    for number in range(bins.count):
+        present.update(begins.get(number, ()))
+        if gone := ends.get(number):
+            present.subtract(gone)
+            present = +present
+        yield sorted(present)

@@ -1,0 +1,157 @@
+"""What may have had another capacity than manifests say: trees of queues, groups of nodes, the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from harness.analysis.metrics.levels import holder_of_jobs
+from harness.analysis.validation.load import Amounts, Held, Waited
+from harness.runs.run import Run
+from harness.trace.schema import entries
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+QUEUE, NODES, WHOLE = "queue", "nodes", "whole"
+
+UNLIMITED = 1 << 62
+"""Stands for no limit."""
+
+
+class Object(NamedTuple):
+    """Something with a capacity that jobs use, and use nothing else in its place.
+
+    Attributes:
+        kind: `queue` (in no cohort), `nodes` or `whole`.
+        name: a ClusterQueue, the labels that jobs select nodes by, or a cohort; "" for the cluster.
+        limits: resource -> how much there is.
+        queues: those whose quotas it consists of, with what is guaranteed to each.
+    """
+
+    kind: str
+    name: str
+    limits: Mapping[str, int]
+    queues: Mapping[str, Mapping[str, int]]
+
+
+class Objects(NamedTuple):
+    """The objects of a cluster, and of which of them each job uses something.
+
+    Attributes:
+        several: the objects.
+        of_job: job -> places in `several`.
+        queue_of: job -> its ClusterQueue, or "".
+    """
+
+    several: Sequence[Object]
+    of_job: Mapping[str, tuple[int, ...]]
+    queue_of: Mapping[str, str]
+
+
+def told(kind: str, name: str) -> str:
+    """The name of an object in a sentence."""
+    if kind == QUEUE:
+        return f"ClusterQueue {name}"
+    if kind == NODES:
+        return f"nodes with {name}"
+    return f"cohort {name}" if name else "the cluster"
+
+
+def objects_of(trace: Trace, cluster: Cluster, run: Run) -> Objects:
+    """The trees of ClusterQueues and the groups of nodes that jobs ask for by labels, else the cluster."""
+    names = run.micros("jobs").select("job_id").collect()["job_id"].to_list()
+    queues: Mapping[str, Any] = run.info["cluster"]["queues"]
+    cohorts: Mapping[str, Any] = run.info["cluster"]["cohorts"]
+    holders = holder_of_jobs(run).cast(pl.String).to_list()
+    queue_of = {job: name if name in queues else "" for job, name in zip(names, holders, strict=True)}
+    several: list[Object] = []
+    place_of: dict[str, int] = {}
+    for root, inside in _trees(queues, cohorts).items():
+        limits = dict(cohorts.get(root, {}).get("nominal", {})) if root else {}
+        for name in inside:
+            for resource, amount in queues[name]["nominal"].items():
+                limits[resource] = limits.get(resource, 0) + amount
+        alone = len(inside) == 1
+        place_of |= dict.fromkeys(inside, len(several))
+        guaranteed = {name: queues[name]["nominal"] for name in inside}
+        several.append(Object(QUEUE if alone else WHOLE, inside[0] if alone else root, limits, guaranteed))
+    if any(not queue for queue in queue_of.values()) or not several:
+        place_of[""] = len(several)
+        several.append(Object(WHOLE, "", run.capacity, {}))
+    of_job: dict[str, tuple[int, ...]] = {job: (place_of[queue],) for job, queue in queue_of.items()}
+    for group, jobs in _groups_of_nodes(trace, cluster):
+        of_job |= {job: (*of_job[job], len(several)) for job in jobs if job in of_job}
+        several.append(group)
+    return Objects(several, of_job, queue_of)
+
+
+def _trees(queues: Mapping[str, Any], cohorts: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Trees of queues, by the cohort at the top; a queue without a cohort is a tree named after itself."""
+    trees: dict[str, list[str]] = {}
+    for name, queue in queues.items():
+        root, seen = queue["cohort"], set()
+        while root and (above := cohorts.get(root, {}).get("cohort", "")) and root not in seen:
+            seen.add(root)
+            root = above
+        trees.setdefault(root or f"/{name}", []).append(name)
+    return {root.removeprefix("/") if len(inside) == 1 else root: inside for root, inside in trees.items()}
+
+
+def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, frozenset[str]]]:
+    """Nodes that jobs select by labels, where every job does, so that who uses them is known."""
+    if not cluster.nodes or "node_selector" not in trace.frame.columns:
+        return
+    chosen: dict[tuple[tuple[str, str | None], ...], set[str]] = {}
+    for job, selector in trace.frame.select("job_id", "node_selector").iter_rows():
+        chosen.setdefault(entries(selector), set()).add(job)
+    if () in chosen:
+        return
+    used: set[str] = set()
+    for labels, jobs in sorted(chosen.items()):
+        inside = [
+            node
+            for node in cluster.nodes.values()
+            if all(node.labels.get(key) == value for key, value in labels)
+        ]
+        if used & {node.name for node in inside} or len(inside) in (0, len(cluster.nodes)):
+            return
+        used |= {node.name for node in inside}
+        limits: dict[str, int] = {}
+        for node in inside:
+            for resource, amount in node.allocatable.items():
+                limits[resource] = limits.get(resource, 0) + amount
+        name = ", ".join(f"{key}={value}" for key, value in labels)
+        yield Object(NODES, name, limits, {}), frozenset(jobs)
+
+
+class Use(NamedTuple):
+    """What jobs of a run held and waited for, by job; amounts are of some resources, in order."""
+
+    held: Mapping[str, Sequence[Held]]
+    waited: Mapping[str, Waited]
+
+
+def use_of(run: Run, resources: tuple[str, ...]) -> Use:
+    """What a run says of its jobs; in a record only those waited that have started."""
+    amounts = [f"request.{name}" for name in resources]
+    jobs = run.micros("jobs").select("job_id", "submit_time", "start_time", "state", *amounts).collect()
+    names = jobs["job_id"].to_list()
+    waited = {
+        name: Waited(submit, run.window.end if start is None else start, tuple(asked))
+        for name, submit, start, state, *asked in jobs.iter_rows()
+        if state != "rejected" and (start is not None or not run.is_record)
+    }
+    held: dict[str, list[Held]] = {}
+    stints = run.micros("stints").select("job", "start", "end", *amounts).collect()
+    for job, start, end, *given in stints.iter_rows():
+        held.setdefault(names[job], []).append(Held(start, end, tuple(given)))
+    return Use(held, waited)
+
+
+def limits_of(limits: Mapping[str, int], resources: tuple[str, ...]) -> Amounts:
+    """Limits of resources in order."""
+    return tuple(limits.get(name, UNLIMITED) for name in resources)

@@ -1,0 +1,1 @@
+"""What every other room builds on: errors, units, options, names, files and tables."""

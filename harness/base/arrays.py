@@ -1,0 +1,203 @@
+"""Columns of numbers as arrays, and rows told apart by what they belong to.
+
+To ask a frame a question costs the same for ten rows as for ten thousand, and metrics ask a run hundreds; an
+array answers at once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from math import ceil
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from harness.base.units import INT64_MAX
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+Numbers = TypeVar("Numbers", Ints, Floats)
+
+NEVER = -INT64_MAX
+"""Stands in arrays for a time or number that is not there."""
+
+_SHORT = 1 << 16
+_WIDE = 8
+"""How many places a table may have for each of the values that are looked up in it."""
+
+
+def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
+    """Columns of whole numbers, or of truths; `NEVER` stands for nulls."""
+    missing = [name for name in names if frame[name].null_count()]
+    if missing:
+        frame = frame.with_columns(pl.col(missing).cast(pl.Int64).fill_null(NEVER))
+    for name in names:
+        yield frame[name].to_numpy().astype(np.int64, copy=False)
+
+
+def codes(column: pl.Series) -> Ints:
+    """The number of each name of an enumeration; `NEVER` stands for nulls."""
+    (found,) = numbers(column.to_physical().to_frame(), column.name)
+    return found
+
+
+def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
+    """For each text of a column its place among some distinct ones, in as few bytes as these need.
+
+    Args:
+        column: texts or categories, without nulls.
+        names: all that there are.
+    """
+    if column.dtype != pl.Categorical:
+        column, names = (each.cast(pl.Enum(names)) for each in (column, names))
+    # By the numbers of categories: to look up their texts takes three times as long.
+    number = names.cast(column.dtype).to_physical().to_numpy()
+    place: npt.NDArray[Any] = np.zeros(int(number.max(initial=0)) + 1, np.min_scalar_type(len(number)))
+    place[number] = np.arange(len(number))
+    found: npt.NDArray[Any] = place[column.to_physical().to_numpy()]
+    return found
+
+
+def joint(*columns: Ints) -> Ints:
+    """A number for each row, less than there are rows, and the same for rows that are the same."""
+    found, *others = (_places(column) for column in columns)
+    for column in others:
+        found = _places(found * (int(column.max(initial=0)) + 1) + column)
+    return found
+
+
+def _places(values: Ints) -> Ints:
+    """The place of each value among all that there are."""
+    least = int(values.min(initial=0))
+    width = int(values.max(initial=0)) - least + 1
+    if width > _WIDE * len(values):
+        return distinct(values).searchsorted(values)
+    # Numbers of jobs and pods lie close together: to mark those that there are takes a third of sorting.
+    offsets = values - least
+    there = np.zeros(width, np.bool_)
+    there[offsets] = True
+    return (there.cumsum() - 1)[offsets]
+
+
+def distinct(values: Ints) -> Ints:
+    """All that there are of some values, in order.
+
+    To tell it, numpy itself would import masked arrays, which takes longer than to measure a short run.
+    """
+    ranked = np.sort(values)
+    return ranked[firsts(ranked)]
+
+
+def is_text(column: pl.Series, *texts: str) -> Bools:
+    """Whether each value is one of some texts; nulls are none."""
+    found: Bools = np.zeros(len(column), np.bool_)
+    for text in texts:
+        same = column == text
+        found |= (same.fill_null(value=False) if same.null_count() else same).to_numpy()
+    return found
+
+
+def firsts(values: npt.NDArray[Any]) -> Bools:
+    """Which values are not the same as the one before."""
+    found = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
+
+
+def quantile(values: Floats | Ints, part: float) -> float:
+    """The value below which a part of some values is, linear between two of them.
+
+    Args:
+        values: in order, and at least one.
+        part: from 0 to 1.
+    """
+    place = (len(values) - 1) * part
+    before = int(place)
+    low, high = float(values[before]), float(values[ceil(place)])
+    return low if low == high else (place - before) * (high - low) + low
+
+
+def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.0) -> Floats:
+    """Values divided by others where these are above 0."""
+    found: Floats = np.full(np.shape(values), otherwise)
+    np.divide(values, by, out=found, where=by > 0)
+    return found
+
+
+class Groups:
+    """Rows by what they belong to, each group in the order in which its rows are.
+
+    Args:
+        keys: the number of what each row belongs to, not negative.
+
+    Attributes:
+        order: the numbers of the rows, group by group.
+        keys: of the rows in this order.
+        first: whether a row, in this order, is the first of its group.
+        begins: the places at which groups begin.
+    """
+
+    def __init__(self, keys: Ints) -> None:
+        # Short integers are sorted digit by digit.
+        short = not len(keys) or int(keys.max()) < _SHORT
+        self.order = np.argsort(keys.astype(np.uint16) if short else keys, kind="stable")
+        self.keys = keys[self.order]
+        self.first = firsts(self.keys)
+        self.begins = np.flatnonzero(self.first)
+
+    @property
+    def last(self) -> Bools:
+        """Whether a row, in this order, is the last of its group."""
+        return np.append(self.first[1:], np.ones(min(1, len(self.first)), np.bool_))
+
+    def running(self, values: Numbers) -> Numbers:
+        """The sums of values, in this order, so far in their groups."""
+        sums = values.cumsum()
+        before = sums[self.begins] - values[self.begins]
+        return sums - np.repeat(before, np.diff(self.begins, append=len(values)))
+
+    def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values in this order in that of the rows again."""
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found
+
+    def __iter__(self) -> Iterator[tuple[int, slice]]:
+        """The key of each group, ascending, and where it is in this order."""
+        ends: Iterable[int] = [*self.begins[1:].tolist(), len(self.keys)]
+        begins = self.begins.tolist()
+        for key, begin, end in zip(self.keys[self.begins].tolist(), begins, ends, strict=False):
+            yield key, slice(begin, end)
+
+
+def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
+    """A column of machine integers or floats without copying it; it must not change any more.
+
+    Given as what they are, polars would import numpy's masked arrays to see whether they are some.
+    """
+    values = np.ascontiguousarray(column)
+    buffers = [None, pa.py_buffer(values)]
+    return pl.Series(
+        _Exported(pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers))
+    )
+
+
+class _Exported:
+    """An arrow array that polars takes by Arrow's C interface.
+
+    Given as what it is, polars would first import all of pyarrow's functions, which takes longer than a
+    short replay.
+    """
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """See the Arrow PyCapsule interface."""
+        return self._array.__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]

@@ -1,0 +1,267 @@
+"""Options that a plugin declares: their names, types, defaults and what they mean.
+
+Policies and readers declare their options with these; the command line, the API and `run.json` use the
+declarations, so that an option is written down once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from harness.base.errors import InputError, OptionError, text_of
+from harness.base.names import is_word
+from harness.base.units import exact_duration, exact_number, parse_duration
+
+_TRUE = {"true", "yes", "on", "1"}
+_FALSE = {"false", "no", "off", "0"}
+_LISTED = 12
+_MOST_DECIMALS = 30
+
+
+def boolean(text: str) -> bool:
+    """`true` or `false` as people write it."""
+    lowered = text.strip().lower()
+    if lowered in _TRUE:
+        return True
+    if lowered in _FALSE:
+        return False
+    raise InputError(f"{text!r} is neither true nor false")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a plugin.
+
+    Args:
+        name: what stands before the `=`.
+        default: the value when it is not given.
+        help: one line that says what it does and what it moves.
+        type: makes a value of the text that a user wrote (`str`, `int`, `boolean`, `parse_duration`, ...).
+        choices: the only values allowed, if not empty.
+
+    Raises:
+        OptionError: it cannot be written after `--set`, or its default cannot be kept in `run.json`.
+    """
+
+    name: str
+    default: Any
+    help: str
+    type: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what nobody could set, show or keep."""
+        if (fault := _fault(self.name, self.help, self.type, self.choices)) is not None:
+            raise OptionError(f"option {self.name!r}: {fault}")
+        object.__setattr__(self, "choices", tuple(self.choices))
+        self._keepable(self.default, "its default")
+
+    def parse(self, value: Any) -> Any:
+        """The option's value; text is parsed, anything else must be what parsing could have given.
+
+        Raises:
+            OptionError: not a value of this option.
+        """
+        given = value
+        value = self._parsed(value) if isinstance(value, str) else self._typed(value)
+        if isinstance(value, float) and not isfinite(value):
+            raise OptionError(f"option {self.name}: {given!r} is not a finite number")
+        if self.choices and value is not None and value not in self.choices:
+            raise OptionError(f"option {self.name}: {value!r} is not one of {', '.join(self.choices)}")
+        self._keepable(value, "the value")
+        return value
+
+    def _keepable(self, value: object, what: str) -> None:
+        if not _in_json(value):
+            shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
+            raise OptionError(
+                f"option {self.name}: run.json cannot keep {what}, {shown}",
+                hint="texts, finite numbers, true, false and None can be kept, and lists and dicts of these",
+            )
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            value = self.type(text)
+        except InputError as error:
+            raise OptionError(f"option {self.name}: {error}", hint=error.hint) from error
+        except (
+            Exception
+        ) as error:  # whatever a plugin's own parser raises for a text that is none of its kind
+            kind = "a whole number" if self.type is int else "a number" if self.type is float else ""
+            why = f"is not {kind}" if kind else f"is not understood: {text_of(error)}"
+            raise OptionError(f"option {self.name}: {text!r} {why}") from error
+        return value
+
+    def _typed(self, value: Any) -> Any:
+        """A value that is no text: of the default's type, or of `type` when the default is None."""
+        if value is None and self.default is None:
+            return None
+        wanted = type(self.default) if self.default is not None else self.type
+        if wanted is float and type(value) is int:
+            return float(value)
+        if isinstance(wanted, type) and type(value) is not wanted:
+            raise OptionError(
+                f"option {self.name}: {value!r} is of type {type(value).__name__}, not {wanted.__name__}"
+            )
+        return value
+
+
+def _fault(name: object, help: object, type: object, choices: object) -> str | None:
+    """What is wrong with the fields of an option, of whatever type they are; None where nothing is."""
+    if not is_word(name):
+        return "its name must be letters, digits, and - _ . +, with neither - nor . at the beginning"
+    if not isinstance(help, str):
+        return "its help must be a text"
+    if not callable(type):
+        return "its type must be a function that makes a value of a text, such as int"
+    if not isinstance(choices, (tuple, list)) or not all(isinstance(each, str) for each in choices):
+        return "its choices must be a tuple of texts"
+    return None
+
+
+def _in_json(value: object) -> bool:
+    """Whether `run.json` can keep a value."""
+    if isinstance(value, float):
+        return isfinite(value)
+    if isinstance(value, (list, tuple)):
+        return all(map(_in_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _in_json(each) for name, each in value.items())
+    return value is None or isinstance(value, (str, int))
+
+
+def declared_options(options: object) -> tuple[Option, ...]:
+    """The options that somebody declares, as a tuple.
+
+    Raises:
+        OptionError: they are no tuple or list of `Option`, or two have one name.
+    """
+    if isinstance(options, Option):
+        raise OptionError(
+            "options must be a tuple of Option, and is one Option",
+            hint="a tuple of one has a comma: (option,)",
+        )
+    if isinstance(options, (str, bytes, Mapping)) or not isinstance(options, Iterable):
+        raise OptionError(f"options must be a tuple of Option, and is of type {type(options).__name__}")
+    found = tuple(options)
+    for each in found:
+        if not isinstance(each, Option):
+            raise OptionError(f"options must be a tuple of Option, and {each!r} in it is none")
+    names = [each.name for each in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError(f"two options are called {name!r}")
+    return found
+
+
+def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
+    """Every declared option with its value, given or default, sorted by name.
+
+    Raises:
+        OptionError: a given name that is not declared, or a value that does not fit.
+    """
+    options = {option.name: option for option in declared}
+    for name in given:
+        if name not in options:
+            raise OptionError(f"{owner} has no option {name!r}", hint=did_you_mean(str(name), options))
+    try:
+        return {
+            name: option.parse(given[name]) if name in given else option.default
+            for name, option in sorted(options.items())
+        }
+    except OptionError as error:
+        raise OptionError(f"{owner}, {error.message}", hint=error.hint) from error
+
+
+def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
+    """Refuse options that mean nothing for a cluster, and have another value than their default.
+
+    Raises:
+        OptionError: one of them was set.
+    """
+    for option in meaningless:
+        if options[option.name] != option.default:
+            raise OptionError(f"{owner}: option {option.name} means nothing here: {because}")
+
+
+def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:
+    """A positive factor that something is scaled by, exact: `2`, `0.5`, `1/8` or what a computation gave.
+
+    Args:
+        refusal: how to say that it cannot be this one, such as `arrivals cannot be scaled by`.
+        value: the factor.
+        hint: what a factor does, by examples.
+
+    Raises:
+        OptionError: no number from a millionth to a million, or one of more digits than a float can have.
+    """
+    try:
+        found = value if isinstance(value, Fraction) else exact_number(str(value))
+    except ValueError:
+        found = Fraction(0)
+    if not Fraction(1, 10**6) <= found <= 10**6:
+        raise OptionError(f"{refusal} {value!r}", hint=f"{hint}; from 0.000001 to 1000000")
+    if found.denominator > 10**_MOST_DECIMALS:
+        raise OptionError(f"{refusal} {value!r}: it has more than {_MOST_DECIMALS} decimals", hint=hint)
+    return found
+
+
+def factor_text(stored: str) -> str:
+    """A factor as one would write it; it is stored as a fraction in lowest terms, `57/100` for `0.57`."""
+    try:
+        number = exact_number(stored)
+    except ValueError:  # of a run that somebody edited
+        return stored
+    decimal = f"{Decimal(repr(float(number))):f}"
+    return decimal.removesuffix(".0") if Fraction(decimal) == number else stored
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint that names what was probably meant, else what there is."""
+    known = sorted(known)
+    close = nearest(name, known)
+    return f"did you mean {close!r}?" if close is not None else there_is(known)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like another one, large letters or small; None where none is."""
+    plain: dict[str, str] = {}
+    for each in known:
+        plain.setdefault(each.casefold(), each)
+    close = difflib.get_close_matches(name.casefold(), plain, n=1, cutoff=0.6)
+    return plain[close[0]] if close else None
+
+
+def there_is(known: Iterable[str]) -> str:
+    """What there is, the first of very many."""
+    names = list(known)
+    if not names:
+        return "there is none"
+    more = f", … and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"there is: {', '.join(names[:_LISTED])}{more}"
+
+
+def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str:
+    """An option's value as one would write it after `--set`.
+
+    Args:
+        value: what the policy gets.
+        duration: whether it counts microseconds.
+        nothing: what stands for no value.
+    """
+    if value is None or value == "":
+        return nothing
+    if isinstance(value, bool):
+        return str(value).lower()
+    return exact_duration(value) if duration and isinstance(value, int) else str(value)
+
+
+def durations(options: Iterable[Option]) -> list[str]:
+    """The names of options that are durations, whose values count microseconds."""
+    return [option.name for option in options if option.type is parse_duration]

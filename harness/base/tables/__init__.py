@@ -1,0 +1,1 @@
+"""The tables of a run folder: their columns, their files, and the texts in them."""

@@ -1,0 +1,44 @@
+"""The pod sets of a job as a text, for jobs whose pods do not all ask for the same.
+
+It is JSON, a list in the order in which pods are numbered: the `name` of each pod set, how many `pods` it
+has, and what each of them `requests`, without what it asks nothing of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from harness.base.json_text import parse_json
+
+
+class Part(NamedTuple):
+    """A pod set of a job.
+
+    Attributes:
+        name: unique within the job.
+        pods: how many.
+        requests: resource -> what each of them asks for.
+    """
+
+    name: str
+    pods: int
+    requests: Mapping[str, int]
+
+
+def text_of(parts: Sequence[Part]) -> str | None:
+    """The pod sets of a job, or None where all of its pods ask for the same."""
+    asked = [{name: amount for name, amount in sorted(part.requests.items()) if amount} for part in parts]
+    if all(each == asked[0] for each in asked):
+        return None
+    rows = [
+        {"name": part.name, "pods": part.pods, "requests": each}
+        for part, each in zip(parts, asked, strict=True)
+    ]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def parts_of(text: str) -> list[Part]:
+    """What `text_of` wrote."""
+    return [Part(row["name"], row["pods"], row["requests"]) for row in parse_json(text)]

@@ -1,0 +1,210 @@
+"""Quantities, durations and times as people write them, to and from the integers that are computed with.
+
+Amounts are `int`: cpu in millicores, every other resource in its base unit (bytes, devices, pods).
+Times are `int` microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import NamedTuple
+
+from harness.base.errors import InputError
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+INT64_MAX = 2**63 - 1
+
+LONGEST = 100 * 365 * DAY
+"""No time or duration is longer: it is a mistaken unit, or sums of times would not fit 64 bits."""
+
+_SUFFIX = {
+    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
+    "k": Fraction(10**3), "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12),
+    "P": Fraction(10**15), "E": Fraction(10**18),
+    "Ki": Fraction(2**10), "Mi": Fraction(2**20), "Gi": Fraction(2**30), "Ti": Fraction(2**40),
+    "Pi": Fraction(2**50), "Ei": Fraction(2**60),
+}  # fmt: skip
+_QUANTITY = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?",
+    re.ASCII,
+)
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+/(?P<below>[0-9]+)|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]+))?)",
+    re.ASCII,
+)
+_MOST_DIGITS = 64
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DURATION_UNIT = {"us": 1, "µs": 1, "ms": 1000, "s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.ASCII)
+
+
+class Unit(NamedTuple):
+    """What amounts of a resource are told in.
+
+    Attributes:
+        name: such as `cores`.
+        hours: what it comes to over time, such as `core·h`.
+        size: how many of the integers that are computed with it is.
+    """
+
+    name: str
+    hours: str
+    size: int
+
+
+_DEVICES = Unit("devices", "device·h", 1)
+_GIB = Unit("GiB", "GiB·h", 2**30)
+_UNITS = {"cpu": Unit("cores", "core·h", 1000), "memory": _GIB, "ephemeral-storage": _GIB}
+
+HOURS_OF_RESOURCES = frozenset(unit.hours for unit in (*_UNITS.values(), _DEVICES))
+"""Every unit of what a resource comes to over time."""
+
+
+def unit_of(resource: str) -> Unit:
+    """The unit that metrics, tables and reports tell a resource in."""
+    return _UNITS.get(resource, _DEVICES)
+
+
+def parse_quantity(text: str | int | float) -> Fraction:
+    """The exact value of a Kubernetes quantity such as `100m`, `1.5Gi`, `12e6` or `4`.
+
+    Raises:
+        InputError: the text is no quantity.
+    """
+    if isinstance(text, int) and abs(text) > 10**_MOST_DIGITS:  # Python refuses to write very long numbers
+        raise InputError(f"a whole number of more than {_MOST_DIGITS} digits is not a quantity")
+    match = _QUANTITY.fullmatch(str(text)) if len(str(text)) <= _MOST_DIGITS else None
+    if match is None or isinstance(text, bool):
+        raise InputError(f"{_quoted(text)} is not a quantity (examples: 4, 500m, 1.5, 64Gi, 12e6)")
+    number = Fraction(match["number"])
+    if match["exponent"] is not None:
+        exponent = int(match["exponent"])
+        if abs(exponent) > 40:
+            raise InputError(f"{_quoted(text)} is not a quantity: its exponent is out of range")
+        return number * Fraction(10) ** exponent
+    return number * _SUFFIX[match["suffix"] or ""]
+
+
+def exact_number(text: str) -> Fraction:
+    """The exact value of a number such as `2`, `-0.5`, `1e-3` or `1/8`.
+
+    Raises:
+        ValueError: no number, or one of so many digits that computing with it would take for ever.
+    """
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= _MOST_DIGITS else None
+    if match is None or abs(int(match["exponent"] or 0)) > _MOST_DIGITS or not int(match["below"] or 1):
+        raise ValueError(f"{_quoted(text)} is not a number")
+    return Fraction(text.strip())
+
+
+def round_up(resource: str, value: Fraction) -> int:
+    """An exact value as the integer that `harness` computes with: millicores for cpu, else whole units.
+
+    Like Kubernetes it rounds away from zero.
+    """
+    scaled = value * 1000 if resource == "cpu" else value
+    return math.ceil(scaled) if scaled >= 0 else math.floor(scaled)
+
+
+def to_amount(resource: str, text: str | int | float) -> int:
+    """A quantity as the integer that `harness` computes with, rounded by `round_up`.
+
+    Args:
+        resource: `cpu` gives millicores, any other resource its base unit.
+        text: the quantity as written.
+
+    Raises:
+        InputError: no quantity, or one that does not fit 64 bits.
+    """
+    amount = round_up(resource, parse_quantity(text))
+    if abs(amount) > INT64_MAX:
+        raise InputError(f"{_quoted(text)} is too large for {resource}: it must fit a signed 64-bit integer")
+    return amount
+
+
+def format_amount(resource: str, amount: int) -> str:
+    """An amount as Kubernetes would write it: cores for cpu, binary units for bytes where they are exact."""
+    if resource == "cpu":
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    if resource in ("memory", "ephemeral-storage") and amount:
+        for suffix in ("Ti", "Gi", "Mi", "Ki"):
+            if amount % int(_SUFFIX[suffix]) == 0:
+                return f"{amount // int(_SUFFIX[suffix])}{suffix}"
+    return str(amount)
+
+
+def short_amount(resource: str, amount: float) -> str:
+    """An amount at a glance: cores, GiB, or the resource's own unit."""
+    if resource == "cpu":
+        return short_number(amount / 1000)
+    if resource in ("memory", "ephemeral-storage"):
+        return f"{short_number(amount / 2**30)}Gi"
+    return short_number(amount)
+
+
+def short_number(number: float) -> str:
+    """A number at a glance: whole from a hundred on, else of three digits."""
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else plain_number(number, 3)
+
+
+def plain_number(number: float, digits: int) -> str:
+    """A number of so many digits, written without an exponent."""
+    return f"{Decimal(f'{number:.{digits}g}'):,f}"
+
+
+def parse_duration(text: str) -> int:
+    """Microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
+
+    Raises:
+        InputError: the text is no duration, or one of more than 100 years.
+    """
+    text = text.strip()
+    if text == "0":
+        return 0
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text or len(text) > 64:
+        raise InputError(f"{_quoted(text)} is not a duration (examples: 30s, 10m, 1h30m, 7d)")
+    total = sum(Fraction(number) * _DURATION_UNIT[unit] for number, unit in parts)
+    if total > LONGEST:
+        raise InputError(f"{_quoted(text)} is longer than 100 years")
+    return round(total)
+
+
+def format_duration(microseconds: int | float) -> str:
+    """A duration at a glance, its two largest units: `6h12m`, `3d04h`, `42s`, `350ms`."""
+    sign = "-" if microseconds < 0 else ""
+    left = abs(round(microseconds))
+    if left < SECOND:
+        return f"{sign}{left // 1000}ms" if left >= 1000 else f"{sign}{left}us" if left else "0s"
+    seconds = (left + SECOND // 2) // SECOND
+    if seconds < 60:
+        return f"{sign}{seconds}s"
+    if seconds < 3600:
+        return f"{sign}{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86400:
+        return f"{sign}{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{sign}{seconds // 86400}d{seconds % 86400 // 3600:02d}h"
+
+
+def exact_duration(microseconds: int) -> str:
+    """A duration without any rounding: as `format_duration` has it where that says all, else in full."""
+    short = format_duration(microseconds)
+    return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
+
+
+def date_text(time: int) -> str:
+    """A time since 1970 as manifests write it, in UTC and whole seconds: `2026-01-31T08:00:00Z`."""
+    return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _quoted(text: object) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -1,0 +1,1 @@
+"""What is changed of the manifests of a cluster: knobs, patches and scale."""

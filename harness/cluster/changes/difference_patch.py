@@ -1,0 +1,77 @@
+"""What is different between two clusters of the same manifests, as a patch over the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.base.errors import InputError
+from harness.cluster.model import Cluster
+
+_NAMES = ("name", "key", "schedulerName")
+"""What items of lists are found by where a patch is merged."""
+
+
+def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
+    """The documents of a patch that makes one cluster the other; none where they are equal.
+
+    Args:
+        cluster: what the patch is over.
+        other: the same objects with other values of some fields, such as knobs.
+
+    Raises:
+        InputError: no patch of values makes one of the other: objects or items were added or taken away.
+    """
+    pairs = zip(cluster.manifests, other.manifests, strict=False)
+    found = []
+    for before, after in pairs:
+        changed = _changed(before, after)
+        if changed:
+            metadata = {
+                name: value
+                for name, value in (before.get("metadata") or {}).items()
+                if name in ("name", "namespace")
+            }
+            found.append(
+                {"apiVersion": before["apiVersion"], "kind": before["kind"], "metadata": metadata, **changed}
+            )
+    patched = cluster.patched(found) if found else cluster
+    if patched.digest != other.digest:
+        raise InputError(
+            f"{other.source} is not {cluster.source} with other values",
+            hint="patch what both have, and compare again",
+        )
+    return found
+
+
+def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that differ; None for those that are gone."""
+    found: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        was = before.get(name)
+        if value == was:
+            continue
+        if isinstance(value, Mapping) and isinstance(was, Mapping):
+            found[name] = _changed(was, value)
+        elif isinstance(value, list) and isinstance(was, list) and _alike(was, value):
+            found[name] = [
+                {**_named(item), **_changed(old, item)}
+                for old, item in zip(was, value, strict=True)
+                if old != item
+            ]
+        else:
+            found[name] = value
+    return found
+
+
+def _alike(before: list[Any], after: list[Any]) -> bool:
+    """Whether two lists are of the same items, each a mapping."""
+    return len(before) == len(after) and all(
+        isinstance(old, Mapping) and isinstance(new, Mapping) and _named(old) == _named(new)
+        for old, new in zip(before, after, strict=True)
+    )
+
+
+def _named(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What an item of a list is found by."""
+    return {name: item[name] for name in _NAMES if name in item}

@@ -1,0 +1,383 @@
+"""Knobs: the figures of a cluster that are turned to try another one, by name, in one place.
+
+A path names one: `ClusterQueue/team-a.weight`, `ClusterQueue/team-a.quota[nvidia.com/gpu]`, with several
+flavors `ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. What lists knobs or turns them goes by `KNOBS`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from harness.base.errors import InputError
+from harness.base.options import did_you_mean
+from harness.base.units import exact_number, format_amount, parse_quantity, round_up
+from harness.cluster.changes.remake import remade, require_manifests
+from harness.cluster.kinds.elastic import is_koordinators
+from harness.cluster.kinds.table import KINDS
+from harness.cluster.model import MOST_NODES, Cluster
+from harness.cluster.yaml.documents import Document
+from harness.cluster.yaml.fields import shown
+
+Value = int | float | Fraction | str | None
+"""What a knob is turned to: a number, or text as in manifests (`500m`, `64Gi`); None takes it away."""
+
+Values = Mapping[str, Any]
+"""Path -> value, or object -> knob -> value, where that is given by resource: resource -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A figure that can be turned.
+
+    Attributes:
+        name: what it is called.
+        kinds: the kinds that have it; elastic quotas are `ElasticQuota`, in a tree or not.
+        field: the field of a manifest that it is.
+        by: what it is given for: "" for the object, `resource`, or `flavor` for a resource in a flavor.
+        needed: whether it cannot be taken away.
+        whole: whether it is a whole number.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    field: str
+    by: str = ""
+    needed: bool = False
+    whole: bool = False
+
+
+_KUEUE = ("ClusterQueue", "Cohort")
+
+KNOBS: tuple[Knob, ...] = (
+    Knob("quota", _KUEUE, "nominalQuota", "flavor", needed=True),
+    Knob("borrowingLimit", _KUEUE, "borrowingLimit", "flavor"),
+    Knob("lendingLimit", _KUEUE, "lendingLimit", "flavor"),
+    Knob("weight", (*_KUEUE, "LocalQueue"), "spec.fairSharing.weight"),
+    Knob("min", ("ElasticQuota",), "min", "resource"),
+    Knob("max", ("ElasticQuota",), "max", "resource"),
+    Knob("count", ("NodePool",), "spec.count", needed=True, whole=True),
+)
+"""All knobs there are."""
+
+_PATH = re.compile(r"(?P<object>.+)\.(?P<knob>[A-Za-z]+)(?:\[(?P<key>.*)\])?", re.DOTALL)
+_BILLION = 10**9
+_SHOWN = 3
+
+Place = tuple[str | int, ...]
+"""The names and numbers that lead to a field of a manifest."""
+
+
+def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fraction | None]:
+    """The knobs of a cluster: path -> value, exact, in the unit of manifests (cores, bytes, devices).
+
+    The value is what the manifests say, whatever the scale of the cluster is; None where they say nothing.
+
+    Args:
+        cluster: made of manifests.
+        pattern: a path in which `*` stands for anything; all knobs by default.
+
+    Raises:
+        InputError: the cluster has no manifests, or no knob fits the pattern.
+    """
+    require_manifests(cluster)
+    settings = list(_settings(cluster))
+    chosen = settings if pattern is None else _chosen(pattern, settings)
+    return {each.path: _number(_get(cluster.manifests[each.manifest], each.place)) for each in chosen}
+
+
+def with_values(cluster: Cluster, values: Values) -> Cluster:
+    """A cluster with other values of some knobs; the cluster itself stays as it is.
+
+    Args:
+        cluster: made of manifests.
+        values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
+            `{"*.quota[nvidia.com/gpu]": 32}`, where `*` stands for anything. Of several values for one knob
+            the last counts.
+
+    Raises:
+        InputError: there is no such object or knob, or a value is none of its kind.
+        ClusterError: manifests with these values are faulty.
+    """
+    require_manifests(cluster)
+    settings = list(_settings(cluster))
+    changed: dict[int, Any] = {}
+    said = []
+    for path, value in _flat(values):
+        for each in _chosen(path, settings):
+            written = _written(each, value)
+            if each.manifest not in changed:
+                changed[each.manifest] = deepcopy(dict(cluster.manifests[each.manifest]))
+            _put(changed[each.manifest], each.place, written)
+        said.append(f"{path} = {value}")
+    documents = [Document("", changed.get(at, content)) for at, content in enumerate(cluster.manifests)]
+    more = f" and {len(said) - _SHOWN:,} more" if len(said) > _SHOWN else ""
+    return remade(cluster, documents, f"{cluster.source} with {', '.join(said[:_SHOWN])}{more}")
+
+
+# --- where knobs are --------------------------------------------------------------------------------------
+
+
+class _Owner(NamedTuple):
+    """What has knobs: an object, or a quota of a tree, with what stands at `place` of its manifest."""
+
+    kind: str
+    name: str
+    manifest: int
+    place: Place
+    content: Mapping[str, Any]
+
+
+class _Setting(NamedTuple):
+    """A knob of an object; `alone` where the resource names it without its flavor."""
+
+    owner: str
+    knob: Knob
+    flavor: str
+    resource: str
+    alone: bool
+    manifest: int
+    place: Place
+
+    @property
+    def full(self) -> str:
+        """The resource after its flavor."""
+        return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
+
+    @property
+    def key(self) -> str:
+        """The shortest that names it among the knobs of its name."""
+        return self.resource if self.alone else self.full
+
+    @property
+    def path(self) -> str:
+        return f"{self.owner}.{self.knob.name}" + (f"[{self.key}]" if self.knob.by else "")
+
+
+def _settings(cluster: Cluster) -> Iterator[_Setting]:
+    """Every knob of every object; its manifests were read without a fault, so their shapes are right."""
+    owners = list(_owners(cluster))
+    named = dict.fromkeys(
+        resource
+        for owner in owners
+        if owner.kind == "ElasticQuota"
+        for bound in ("min", "max")
+        for resource in owner.content.get(bound) or ()
+    )
+    for owner in owners:
+        name = f"{owner.kind}/{owner.name}"
+        for knob in KNOBS:
+            if owner.kind not in knob.kinds:
+                continue
+            if knob.by == "flavor":
+                quotas = list(_flavors(owner.content))
+                resources = [resource for _, resource, _ in quotas]
+                for flavor, resource, place in quotas:
+                    alone = resources.count(resource) == 1
+                    yield _Setting(name, knob, flavor, resource, alone, owner.manifest, (*place, knob.field))
+                continue
+            for resource in named if knob.by else ("",):
+                place = (*owner.place, *knob.field.split("."), *((resource,) if resource else ()))
+                yield _Setting(name, knob, "", resource, True, owner.manifest, place)
+
+
+def _owners(cluster: Cluster) -> Iterator[_Owner]:
+    kinds = {kind for knob in KNOBS for kind in knob.kinds}
+    tree = any(content.get("kind") == "ElasticQuotaTree" for content in cluster.manifests)
+    for number, content in enumerate(cluster.manifests):
+        kind = str(content.get("kind"))
+        if (str(content.get("apiVersion")).rpartition("/")[0], kind) not in KINDS:
+            continue  # Karpenter has NodePools too
+        metadata = content.get("metadata") or {}
+        name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "default")
+        if kind == "ElasticQuotaTree":
+            yield from _quotas_below(number, content["spec"]["root"], ("spec", "root"))
+        elif kind == "ElasticQuota":
+            name = name if is_koordinators(metadata) else namespace
+            if name in cluster.elastic_quotas and not tree:
+                yield _Owner(kind, name, number, ("spec",), content.get("spec") or {})
+        elif kind in kinds:
+            yield _Owner(kind, f"{namespace}/{name}" if kind == "LocalQueue" else name, number, (), content)
+
+
+def _quotas_below(number: int, node: Mapping[str, Any], place: Place) -> Iterator[_Owner]:
+    """A quota of a tree and all below it."""
+    yield _Owner("ElasticQuota", str(node.get("name")), number, place, node)
+    for at, child in enumerate(node.get("children") or ()):
+        yield from _quotas_below(number, child, (*place, "children", at))
+
+
+def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
+    """Flavor, resource, and where its quota stands."""
+    groups = (content.get("spec") or {}).get("resourceGroups") or ()
+    for first, group in enumerate(groups):
+        for second, flavor in enumerate(group.get("flavors") or ()):
+            for third, item in enumerate(flavor.get("resources") or ()):
+                place = ("spec", "resourceGroups", first, "flavors", second, "resources", third)
+                yield str(flavor["name"]), str(item["name"]), place
+
+
+# --- which knobs a path names -----------------------------------------------------------------------------
+
+
+def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
+    """The knobs that a path names, at least one.
+
+    Raises:
+        InputError: there is none; says what was probably meant.
+    """
+    match = _PATH.fullmatch(path)
+    if match is None:
+        raise InputError(
+            f"{path!r} is not the path of a knob",
+            hint="write KIND/NAME.KNOB or KIND/NAME.KNOB[RESOURCE], such as ClusterQueue/team-a.weight",
+        )
+    owner, name, key = match["object"], match["knob"], match["key"]
+    found = [each for each in settings if _like(owner, each.owner)]
+    if not found:
+        owners = dict.fromkeys(each.owner for each in settings)
+        raise InputError(f"{path}: there is no {owner} with knobs", hint=did_you_mean(owner, owners))
+    of_name = [each for each in found if each.knob.name == name]
+    if not of_name:
+        names = dict.fromkeys(each.knob.name for each in found)
+        raise InputError(f"{path}: {owner} has no knob {name!r}", hint=did_you_mean(name, names))
+    if not of_name[0].knob.by:
+        if key is not None:
+            raise InputError(f"{path}: {name} is one value for all resources", hint=f"write {owner}.{name}")
+        return of_name
+    keys = dict.fromkeys(each.key for each in of_name)
+    if not key:
+        raise InputError(
+            f"{path}: {name} of which resource?", hint=f"write {owner}.{name}[{next(iter(keys))}]"
+        )
+    chosen = [
+        each for of in dict.fromkeys(each.owner for each in of_name) for each in _of_key(key, of, of_name)
+    ]
+    if not chosen:
+        raise InputError(f"{path}: {owner} has no {name} of {key!r}", hint=did_you_mean(key, keys))
+    return chosen
+
+
+def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
+    """The knobs of one object that a key names: by flavor and resource, else by the resource alone."""
+    own = [each for each in settings if each.owner == owner]
+    exact = [each for each in own if each.flavor and _like(key, each.full)]
+    found = exact or [each for each in own if _like(key, each.resource)]
+    for each in () if exact else found:
+        if not each.alone:
+            flavors = [other.flavor for other in own if other.resource == each.resource]
+            raise InputError(
+                f"{owner} has {each.resource} in several flavors ({', '.join(flavors)}): say of which the "
+                f"{each.knob.name} is",
+                hint=f"{each.path}, or {owner}.{each.knob.name}[*/{each.resource}] for all of them",
+            )
+    return found
+
+
+def _like(pattern: str, text: str) -> bool:
+    """Whether a text is like a pattern, in which `*` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
+def _flat(values: Values) -> Iterator[tuple[str, Any]]:
+    """Values by path."""
+    given: Any = values
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(
+            f"{shown(values)} gives no value of a knob",
+            hint='write {"ClusterQueue/team-a": {"weight": 2}} or {"ClusterQueue/team-a.weight": 2}',
+        )
+    for name, value in values.items():
+        if not isinstance(value, Mapping):
+            yield str(name), value
+            continue
+        for knob, inner in value.items():
+            for key, turned in _by_resource(inner):
+                yield f"{name}.{knob}{key}", turned
+
+
+def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
+    """A value, or those of a table of resources, or of flavors that are tables of resources."""
+    if not isinstance(value, Mapping):
+        yield "", value
+        return
+    for name, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from ((f"[{name}/{resource}]", each) for resource, each in inner.items())
+        else:
+            yield f"[{name}]", inner
+
+
+# --- values -----------------------------------------------------------------------------------------------
+
+
+def _written(setting: _Setting, value: Any) -> int | str | None:
+    """A value as a manifest has it; None where it is to be taken away.
+
+    Raises:
+        InputError: the value is none of this knob.
+    """
+    knob, path = setting.knob, setting.path
+    if value is None:
+        if knob.needed:
+            raise InputError(f"{path} cannot be taken away", hint="give a value of 0 or more")
+        return None
+    number = _exact(path, value)
+    if number < 0:
+        raise InputError(f"{path}: {value} is below 0", hint="give a value of 0 or more")
+    if knob.whole:
+        if number.denominator != 1 or not 1 <= number <= MOST_NODES:
+            raise InputError(f"{path}: {value} is not a whole number from 1 to {MOST_NODES:,}")
+        return int(number)
+    if isinstance(value, str):
+        return value
+    if number.denominator == 1:
+        return int(number)
+    if knob.by:
+        return format_amount(setting.resource, round_up(setting.resource, number))
+    return f"{math.ceil(number * _BILLION)}n"
+
+
+def _exact(path: str, value: Any) -> Fraction:
+    """The exact number of a value."""
+    try:
+        if isinstance(value, str):
+            return parse_quantity(value)
+        if isinstance(value, (int, float, Fraction)) and not isinstance(value, bool):
+            return value if isinstance(value, Fraction) else exact_number(str(value))
+    except (InputError, ValueError) as error:
+        raise InputError(f"{path}: {error}", hint="write a number, or text such as 500m or 64Gi") from error
+    raise InputError(
+        f"{path}: {shown(value)} is not a value", hint="write a number, or text such as 500m or 64Gi"
+    )
+
+
+def _number(value: Any) -> int | Fraction | None:
+    """What a manifest says, exact."""
+    if value is None:
+        return None
+    number = parse_quantity(value)
+    return int(number) if number.denominator == 1 else number
+
+
+def _get(content: Any, place: Place) -> Any:
+    for step in place:
+        content = content[step] if isinstance(step, int) else (content or {}).get(step)
+    return content
+
+
+def _put(content: Any, place: Place, value: int | str | None) -> None:
+    *way, last = place
+    for step in way:
+        if not isinstance(step, int) and not content.get(step):
+            content[step] = {}
+        content = content[step]
+    if value is None:
+        content.pop(last, None)
+    else:
+        content[last] = value

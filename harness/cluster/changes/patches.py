@@ -1,0 +1,269 @@
+"""Patches over the manifests of a cluster, as kustomize's strategic merge lays them over objects.
+
+A patch is documents with kind, name and only the fields that change. It changes what is there: an object, a
+field or an item that is not there is a fault with its place, and with what was probably meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.base.errors import ClusterError, Fault
+from harness.base.json_text import DEEPEST
+from harness.base.options import did_you_mean
+from harness.cluster.changes.remake import remade, require_manifests
+from harness.cluster.changes.strategic_merge import DIRECTIVE, Added, Merge
+from harness.cluster.coverage.verdicts import Place
+from harness.cluster.draft import INDEX
+from harness.cluster.kinds.table import KINDS
+from harness.cluster.load import read_manifests, unpacked
+from harness.cluster.model import Cluster
+from harness.cluster.yaml.documents import Document
+from harness.cluster.yaml.fields import shown
+
+Patch = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
+"""A file or folder of patch documents, one document, or several."""
+
+_IN_PYTHON = "the patch"
+
+
+def patched(cluster: Cluster, patch: Patch) -> Cluster:
+    """A cluster with a patch over its manifests; the cluster itself stays as it is.
+
+    Args:
+        cluster: made of manifests; of one that was made for a trace the assumed manifests are patched.
+        patch: see `Patch`.
+
+    Raises:
+        ClusterError: the patch cannot be read, names what is not there, or makes manifests faulty.
+        InputError: the cluster has no manifests.
+    """
+    require_manifests(cluster)
+    source = str(patch) if isinstance(patch, (str, Path)) else _IN_PYTHON
+    faults: list[Fault] = []
+    patches = [item for document in _documents(patch, faults) for item in unpacked(document, faults)]
+    if not patches and not faults:
+        faults.append(Fault("", "holds no document: give kind, metadata.name and the fields that change"))
+    world = _World(cluster.manifests, faults)
+    for document in patches:
+        world.change(document)
+    if not faults:
+        world.check()
+    if faults:
+        raise ClusterError(source, faults)
+    again = cluster.files and isinstance(patch, (str, Path))
+    made = remade(cluster, world.documents(), f"{cluster.source} with {source}")
+    return replace(made, files=(*cluster.files, source) if again else ())
+
+
+def _documents(patch: Patch, faults: list[Fault]) -> Sequence[Document]:
+    if isinstance(patch, (str, Path)):
+        return read_manifests(Path(patch), faults)[0]
+    given: Any = patch
+    several = given if isinstance(given, Iterable) and not isinstance(given, Mapping) else [given]
+    found = []
+    for number, content in enumerate(several, 1):
+        where = f"document {number}"
+        wrong = _not_plain(content)
+        if wrong:
+            faults.append(Fault(where, wrong))
+        else:
+            found.append(Document(where, content))
+    return found
+
+
+def _not_plain(content: Any) -> str:
+    """What of a value no manifest could hold, as a sentence; "" where it is plain."""
+    level = [content]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, Mapping):
+                if not all(isinstance(key, str) for key in value):
+                    return "the names of fields must be text"
+                inner += value.values()
+            elif isinstance(value, list):
+                inner += value
+            elif not (value is None or isinstance(value, (str, int, float))):
+                return f"{shown(value)} is a {type(value).__name__}; write text, numbers, lists and mappings"
+        if not inner:
+            return ""
+        level = inner
+    return f"is nested more than {DEEPEST} levels deep"
+
+
+class _Target(NamedTuple):
+    """Which object a patch means; what it does not say is empty."""
+
+    kind: str
+    name: str
+    namespace: str
+    version: str
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace and self.name else self.name
+        return f"{self.kind} {name}".rstrip()
+
+
+def _target(content: Mapping[str, Any]) -> _Target:
+    metadata = content.get("metadata")
+    given = metadata if isinstance(metadata, Mapping) else {}
+    return _Target(
+        *(
+            value if isinstance(value, str) else ""
+            for value in (
+                content.get("kind"),
+                given.get("name"),
+                given.get("namespace"),
+                content.get("apiVersion"),
+            )
+        )
+    )
+
+
+class _World:
+    """The manifests of a cluster while they are patched."""
+
+    def __init__(self, manifests: Sequence[Mapping[str, Any]], faults: list[Fault]) -> None:
+        self._objects: list[Mapping[str, Any] | None] = list(manifests)
+        self._faults = faults
+        self._places: dict[str, list[int]] = {}
+        for at, content in enumerate(manifests):
+            self._places.setdefault(_target(content).kind, []).append(at)
+        self._patches: list[tuple[int, Document, Merge]] = []
+
+    def change(self, document: Document) -> None:
+        """Lay one document over the object that it names."""
+        at = self._find(document)
+        if at is None:
+            return
+        merge = Merge(f"{document.where}, {_target(document.content)}", self._faults)
+        self._objects[at] = merge.merged(self._objects[at], document.content)
+        self._patches.append((at, document, merge))
+
+    def documents(self) -> list[Document]:
+        """The objects that are left; faults name the last patch of one that was changed."""
+        said = {at: document.where for at, document, _ in self._patches}
+        return [
+            Document(said.get(at, ""), content)
+            for at, content in enumerate(self._objects)
+            if content is not None
+        ]
+
+    # --- which object -------------------------------------------------------------------------------------
+
+    def _find(self, document: Document) -> int | None:
+        """The object that a patch names; what is wrong with its name is a fault."""
+        wanted = _target(document.content)
+        where = f"{document.where}, {wanted}".rstrip(", ")
+        if not wanted.kind:
+            self._faults.append(Fault(where, "must say kind and metadata.name of the object that it changes"))
+            return None
+        there = {
+            at: _target(content) for at in self._places.get(wanted.kind, ()) if (content := self._objects[at])
+        }
+        if not there:
+            kinds = [
+                kind for kind, places in self._places.items() if any(map(self._objects.__getitem__, places))
+            ]
+            what = f"the cluster has no {wanted.kind}; {did_you_mean(wanted.kind, kinds)}"
+            self._faults.append(Fault(where, what))
+            return None
+        named = {at: each for at, each in there.items() if each.name == wanted.name}
+        if not named:
+            names = {each.name for each in there.values()} - {""}
+            what = f"there is no {wanted.kind} {wanted.name!r}" if wanted.name else "metadata.name is missing"
+            self._faults.append(Fault(where, f"{what}; {did_you_mean(wanted.name, names)}"))
+            return None
+        return self._exactly(wanted, named, where)
+
+    def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:
+        """The one of several objects of a name that has the namespace and the apiVersion."""
+        if wanted.namespace:
+            spaces = {each.namespace or "default" for each in named.values()}
+            named = {
+                at: each for at, each in named.items() if (each.namespace or "default") == wanted.namespace
+            }
+            if not named:
+                what = f"it is not in the namespace {wanted.namespace}; it is in {', '.join(sorted(spaces))}"
+                self._faults.append(Fault(where, what))
+                return None
+        if wanted.version:
+            versions = {each.version for each in named.values()}
+            named = {at: each for at, each in named.items() if each.version == wanted.version}
+            if not named:
+                what = f"the object has the apiVersion {', '.join(sorted(versions))}, not {wanted.version}"
+                self._faults.append(Fault(where, f"{what}; use that one, or leave it out"))
+                return None
+        if len(named) > 1:
+            several = ", ".join(sorted(f"{each.version} {each}" for each in named.values()))
+            self._faults.append(Fault(where, f"metadata.namespace or apiVersion must say which: {several}"))
+            return None
+        return next(iter(named))
+
+    # --- what a kind has ----------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """That patches say fields that their kinds have, and add items that can be meant."""
+        for at, document, merge in self._patches:
+            content = self._objects[at]
+            if content is None:
+                continue
+            target = _target(content)
+            group, _, version = target.version.rpartition("/")
+            known = KINDS.get((group, target.kind))
+            if known is not None and version in known.versions:
+                check = _Check(merge.where, target.kind, self._faults)
+                check.fields(document.content, known.coverage.of(version), "")
+            for added in merge.added:
+                self._check_added(added, merge.where)
+
+    def _check_added(self, added: Added, where: str) -> None:
+        """A new flavor exists and a new quota is whole, or its name is a slip of the pen."""
+        name = str(added.item.get("name", ""))
+        if added.of == "flavors":
+            flavors = [
+                _target(content).name
+                for at in self._places.get("ResourceFlavor", ())
+                if (content := self._objects[at]) is not None
+            ]
+            if name not in flavors:
+                what = f"there is no flavor {name!r} here, and no ResourceFlavor of that name"
+                self._faults.append(Fault(f"{where}: {added.said}", f"{what}; {did_you_mean(name, flavors)}"))
+        elif added.of == "children" and not ("min" in added.item and "max" in added.item):
+            what = f"there is no quota {name!r} here; a new one must have min and max"
+            self._faults.append(Fault(f"{where}: {added.said}", what))
+
+
+class _Check(NamedTuple):
+    """Holds the fields of a patch against those of which something is said for their kind."""
+
+    where: str
+    kind: str
+    faults: list[Fault]
+
+    def fields(self, patch: Mapping[str, Any], known: Place, path: str) -> None:
+        """Check a mapping and what is in it."""
+        if known.covers is not None or known.ends:
+            return
+        for name, value in patch.items():
+            if name == DIRECTIVE:
+                continue
+            place = f"{path}.{name}" if path else name
+            inner = known.find(name)
+            if inner is None:
+                self._unknown(name, place, known)
+            elif isinstance(value, Mapping):
+                self.fields(value, inner, place)
+            elif isinstance(value, list) and inner.item is not None:
+                for number, item in enumerate(value):
+                    if isinstance(item, Mapping):
+                        self.fields(item, inner.item, f"{place}[{number}]")
+
+    def _unknown(self, name: str, place: str, known: Place) -> None:
+        below = place.rpartition(".")[0]
+        what = f"{self.kind} has no field {name}" + (f" in {INDEX.sub('[]', below)}" if below else "")
+        self.faults.append(Fault(f"{self.where}: {place}", f"{what}; {did_you_mean(name, known.names)}"))

@@ -1,0 +1,181 @@
+"""A cluster of another size: so many times the nodes and the quotas, in the same proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import floor
+
+from harness.base.errors import InputError
+from harness.base.options import factor_text
+from harness.base.units import INT64_MAX
+from harness.cluster.kinds.elastic import ElasticQuota
+from harness.cluster.model import MOST_NODES, UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
+from harness.cluster.shares import largest_remainder
+
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
+    """The cluster with `scale` times its nodes and quotas.
+
+    Fewer nodes are an even choice over the list of them, so that their mix stays; more are copies. The
+    nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by largest
+    remainder; limits and elastic quotas are rounded down each. What has no end stays endless. Objects of
+    plugins' kinds scale themselves, with a warning where they cannot. Pods on nodes that are left out are
+    left out too, with a warning.
+
+    Args:
+        cluster: as the manifests describe it.
+        scale: above 0; at least one node stays.
+
+    Raises:
+        InputError: so many nodes, or so much on them, that they cannot be counted.
+    """
+    if scale == 1:
+        return cluster
+    nodes = _scaled_nodes(cluster.nodes, scale)
+    pods = tuple(pod for pod in cluster.pods if not pod.node or pod.node in nodes)
+    lost = len(cluster.pods) - len(pods)
+    warning = (f"{lost:,} pods are left out with the nodes they run on",) if lost else ()
+    unscaled = [
+        f"{kind}: objects of this kind are as they were, whatever the cluster's scale"
+        for kind, found in cluster.custom_resources.items()
+        if not all(map(scales, found.values()))
+    ]
+    owners = {("queue", name): queue.resource_groups for name, queue in cluster.cluster_queues.items()}
+    owners |= {("cohort", name): cohort.resource_groups for name, cohort in cluster.cohorts.items()}
+    groups = _scaled_groups(owners, scale)
+    return replace(
+        cluster,
+        nodes=nodes,
+        pods=pods,
+        cluster_queues=frozen(
+            {
+                name: replace(queue, resource_groups=groups["queue", name])
+                for name, queue in cluster.cluster_queues.items()
+            }
+        ),
+        cohorts=frozen(
+            {
+                name: replace(cohort, resource_groups=groups["cohort", name])
+                for name, cohort in cluster.cohorts.items()
+            }
+        ),
+        elastic_quotas=frozen(
+            {name: _scaled_elastic(quota, scale) for name, quota in cluster.elastic_quotas.items()}
+        ),
+        custom_resources=frozen(
+            {
+                kind: frozen(
+                    {name: each.scaled(scale) if scales(each) else each for name, each in found.items()}
+                )
+                for kind, found in cluster.custom_resources.items()
+            }
+        ),
+        warnings=(*cluster.warnings, *warning, *unscaled),
+        scale=cluster.scale * scale,
+    )
+
+
+def scales(resource: object) -> bool:
+    """Whether an object of a plugin's kind says what becomes of it in a cluster of another size."""
+    return callable(getattr(resource, "scaled", None))
+
+
+def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:
+    """So many nodes, each as often as any other or once more."""
+    if not nodes:
+        return nodes
+    there = list(nodes.values())
+    wanted, times = max(1, round(len(there) * scale)), factor_text(str(scale))
+    if wanted > MOST_NODES:
+        raise InputError(
+            f"{times} times the cluster's nodes are {wanted:,}; there can be at most {MOST_NODES:,}",
+            hint="scale it by less, or take fewer and larger nodes",
+        )
+    made: dict[str, Node] = {}
+    copies: dict[str, int] = {}
+    total: dict[str, int] = {}
+    for place in range(wanted):
+        node = there[place * len(there) // wanted]
+        copy, name = copies.get(node.name, 1), node.name
+        while name in made or (copy > 1 and name in nodes):
+            copy += 1
+            name = f"{node.name}-{copy}"
+        copies[node.name] = copy
+        labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else node.labels
+        made[name] = node if copy == 1 else replace(node, name=name, labels=frozen(labels))
+        for resource, amount in node.allocatable.items():
+            total[resource] = total.get(resource, 0) + amount
+    if beyond := sorted(resource for resource, amount in total.items() if amount > INT64_MAX):
+        raise InputError(f"{times} times the cluster's nodes have more {beyond[0]} than 64 bits can count")
+    return frozen(made)
+
+
+def _scaled_groups(
+    owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]], scale: Fraction
+) -> dict[tuple[str, str], tuple[ResourceGroup, ...]]:
+    """The quotas of all queues and cohorts; those of one resource in one flavor keep their proportions."""
+    nominal: dict[tuple[str, str], dict[str, int]] = {}
+    for owner, flavor, resource, quota in _quotas(owners):
+        if quota.nominal < UNLIMITED:
+            nominal.setdefault((flavor, resource), {})["/".join(owner)] = quota.nominal
+    shares = {
+        key: largest_remainder(floor(sum(amounts.values()) * scale), amounts) if any(amounts.values()) else {}
+        for key, amounts in nominal.items()
+    }
+
+    def scaled(owner: tuple[str, str], flavor: str, resource: str, quota: ResourceQuota) -> ResourceQuota:
+        own = shares.get((flavor, resource), {}).get("/".join(owner), quota.nominal)
+        lending = _scaled(quota.lending_limit, scale)
+        if lending is not None and quota.lending_limit is not None and quota.lending_limit <= quota.nominal:
+            lending = min(lending, own)
+        return ResourceQuota(own, _scaled(quota.borrowing_limit, scale), lending)
+
+    return {
+        owner: tuple(
+            replace(
+                group,
+                flavors=tuple(
+                    replace(
+                        flavor,
+                        resources=frozen(
+                            {
+                                resource: scaled(owner, flavor.flavor, resource, quota)
+                                for resource, quota in flavor.resources.items()
+                            }
+                        ),
+                    )
+                    for flavor in group.flavors
+                ),
+            )
+            for group in groups
+        )
+        for owner, groups in owners.items()
+    }
+
+
+def _quotas(
+    owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]],
+) -> Iterable[tuple[tuple[str, str], str, str, ResourceQuota]]:
+    for owner, groups in owners.items():
+        for group in groups:
+            for flavor in group.flavors:
+                for resource, quota in flavor.resources.items():
+                    yield owner, flavor.flavor, resource, quota
+
+
+def _scaled_elastic(quota: ElasticQuota, scale: Fraction) -> ElasticQuota:
+    least, most = (
+        None
+        if bounds is None
+        else frozen({resource: _scaled(amount, scale) or 0 for resource, amount in bounds.items()})
+        for bounds in (quota.min, quota.max)
+    )
+    return replace(quota, min=least, max=most)
+
+
+def _scaled(amount: int | None, scale: Fraction) -> int | None:
+    return amount if amount is None or amount >= UNLIMITED else floor(amount * scale)

@@ -1,0 +1,1 @@
+"""The kinds of manifests: a reader a kind, and the table of them all."""

@@ -1,0 +1,126 @@
+"""Reads Kubernetes' own kinds and `NodePool`, our short form of many equal nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.base.units import INT64_MAX
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.kinds.selectors import read_taints
+from harness.cluster.model import (
+    MOST_NODES,
+    NAMESPACE_NAME,
+    SYSTEM_PRIORITY_CLASSES,
+    Node,
+    PriorityClass,
+    frozen,
+)
+from harness.cluster.yaml.fields import Fields
+
+HOSTNAME = "kubernetes.io/hostname"
+
+_HIGHEST_USER_PRIORITY = 1_000_000_000
+
+
+def read_node(fields: Fields, draft: Draft) -> None:
+    """A Node: its labels, taints, `unschedulable`, and what it can hold."""
+    metadata = read_metadata(fields)
+    spec = fields.child("spec")
+    status = fields.child("status")
+    ready = _is_ready(status.raw("conditions"))
+    node = Node(
+        metadata.name,
+        _allocatable(status),
+        metadata.labels,
+        read_taints(spec, "taints"),
+        spec.boolean("unschedulable"),
+        ready,
+    )
+    draft.nodes.add(node.name, node, fields)
+
+
+def _is_ready(conditions: Any) -> bool:
+    """Whether no condition says that a node is not ready; manifests that were written by hand have none."""
+    found = conditions if isinstance(conditions, list) else ()
+    return all(
+        each.get("status") == "True"
+        for each in found
+        if isinstance(each, Mapping) and each.get("type") == "Ready"
+    )
+
+
+def read_node_pool(fields: Fields, draft: Draft) -> None:
+    """A NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
+
+    The numbers are padded with zeros so that the order of names is the order of numbers.
+    """
+    pool = read_metadata(fields).name
+    spec = fields.child("spec")
+    count = spec.integer("count", 1, required=True, least=1, most=MOST_NODES)
+    template = spec.child("template")
+    metadata = template.child("metadata")
+    labels = metadata.strings("labels")
+    if HOSTNAME in labels:
+        metadata.fault(f"labels.{HOSTNAME}", "is set for each node of the pool; leave it out")
+    node_spec = template.child("spec")
+    taints = read_taints(node_spec, "taints")
+    unschedulable = node_spec.boolean("unschedulable")
+    if "allocatable" in template:
+        allocatable = template.amounts("allocatable")
+    else:
+        allocatable = _allocatable(template.child("status"))
+    if len(draft.nodes) + count > MOST_NODES:
+        spec.fault(
+            "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
+        )
+        return
+    digits = len(str(count - 1))
+    for number in range(count):
+        name = f"{pool}-{number:0{digits}}"
+        node = Node(name, allocatable, frozen({**labels, HOSTNAME: name}), taints, unschedulable)
+        draft.nodes.add(name, node, fields)
+
+
+def _allocatable(status: Fields) -> Mapping[str, int]:
+    """What a node's status says that pods can use: `allocatable`, else all of its `capacity`."""
+    which = "allocatable" if "allocatable" in status else "capacity"
+    if which not in status:
+        status.fault("allocatable", "is missing: nothing can run on a node without resources")
+    return status.amounts(which)
+
+
+def read_namespace(fields: Fields, draft: Draft) -> None:
+    """A Namespace's labels, with the name that Kubernetes adds to them."""
+    metadata = read_metadata(fields)
+    labels = frozen({**metadata.labels, NAMESPACE_NAME: metadata.name})
+    draft.namespaces.add(metadata.name, labels, fields)
+
+
+def read_priority_class(fields: Fields, draft: Draft) -> None:
+    """A PriorityClass; names with `system-` are Kubernetes' own."""
+    name = read_metadata(fields).name
+    system = SYSTEM_PRIORITY_CLASSES.get(name)
+    value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
+    if name.startswith("system-") and (system is None or value != system.value):
+        known = ", ".join(f"{known.name} ({known.value})" for known in SYSTEM_PRIORITY_CLASSES.values())
+        fields.fault("metadata.name", f"names with 'system-' are reserved for {known}")
+    default = fields.boolean("globalDefault")
+    preempts = fields.choice("preemptionPolicy", ("PreemptLowerPriority", "Never"), "PreemptLowerPriority")
+    priority_class = PriorityClass(name, value, default, preempts == "PreemptLowerPriority")
+    draft.priority_classes.add(name, priority_class, fields)
+
+
+def check_core(draft: Draft) -> None:
+    """The rules that hold between Kubernetes' own objects."""
+    defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
+    for name in defaults[1:]:
+        draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")
+    total: dict[str, int] = {}
+    for name, node in draft.nodes.items():
+        for resource, amount in node.allocatable.items():
+            before = total.get(resource, 0)
+            total[resource] = before + amount
+            if before <= INT64_MAX < total[resource]:
+                what = f"{resource} of this node and all before it is more than 64 bits can count"
+                draft.nodes.fields(name).fault("", what)

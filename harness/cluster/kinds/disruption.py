@@ -1,0 +1,100 @@
+"""PodDisruptionBudgets: how many pods of an application may be missing at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.cluster.kinds.selectors import LabelSelector, read_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.cluster.yaml.fields import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A number of pods, or a percentage of those that are expected."""
+
+    value: int
+    percent: bool = False
+
+    def of(self, expected: int) -> int:
+        """The number of pods; a percentage rounds up."""
+        return -(-self.value * expected // 100) if self.percent else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """A PodDisruptionBudget.
+
+    Attributes:
+        selector: which pods of the namespace; None and an empty one match no pod in a preemption.
+        min_available, max_unavailable: at most one of them is given.
+        disruptions_allowed: what the status said; a replay computes it anew from the pods.
+        disrupted_pods: names of pods whose eviction was approved already; they do not count.
+    """
+
+    name: str
+    namespace: str
+    selector: LabelSelector | None
+    min_available: Share | None = None
+    max_unavailable: Share | None = None
+    disruptions_allowed: int = 0
+    disrupted_pods: tuple[str, ...] = ()
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod counts against this budget; pods without labels never do."""
+        return bool(
+            labels and self.selector and namespace == self.namespace and self.selector.matches(labels)
+        )
+
+    def allowed(self, expected: int, healthy: int) -> int:
+        """How many disruptions are allowed now.
+
+        Args:
+            expected: matching pods that exist: pending, bound or terminating.
+            healthy: matching pods that are bound and not terminating.
+        """
+        if self.min_available is not None:
+            needed = self.min_available.of(expected)
+        elif self.max_unavailable is not None:
+            needed = max(0, expected - self.max_unavailable.of(expected))
+        else:
+            return 0  # the disruption controller allows nothing when neither is given
+        return max(0, healthy - needed)
+
+
+def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
+    """A PodDisruptionBudget manifest."""
+    metadata, spec, status = fields.child("metadata"), fields.child("spec"), fields.child("status")
+    name = metadata.string("name", required=True)
+    namespace = metadata.string("namespace", "default") or "default"
+    selector = read_selector(spec.child("selector")) if "selector" in spec else None
+    least, most = _read_share(spec, "minAvailable"), _read_share(spec, "maxUnavailable")
+    if least is not None and most is not None:
+        spec.fault("maxUnavailable", "cannot be given together with minAvailable")
+    allowed = status.integer("disruptionsAllowed")
+    disrupted = tuple(status.child("disruptedPods"))
+    return PodDisruptionBudget(name, namespace, selector, least, most, allowed, disrupted)
+
+
+def _read_share(fields: Fields, name: str) -> Share | None:
+    """A whole number of pods >= 0, or a percentage as text."""
+    value = fields.raw(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        number = value.removesuffix("%")
+        if (
+            value.endswith("%")
+            and number.isascii()
+            and number.isdigit()
+            and len(number) <= 3
+            and int(number) <= 100
+        ):
+            return Share(int(number), percent=True)
+        fields.fault(name, f"{value!r} must be a whole number of pods, or 0% to 100%")
+        return None
+    return Share(fields.integer(name, least=0))

@@ -1,0 +1,308 @@
+"""Reads Kueue's kinds, in the spellings of v1alpha1, v1beta1 and v1beta2.
+
+What Kueue's webhooks and schemas would not let into a cluster is refused (`Fields.refuse`); what Kueue
+accepts and then leaves inactive is a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.kinds.selectors import read_selector, read_taints, read_toleration
+from harness.cluster.model import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    FlavorFungibility,
+    FlavorQuotas,
+    LocalQueue,
+    Preemption,
+    PriorityClass,
+    ResourceFlavor,
+    ResourceGroup,
+    ResourceQuota,
+    frozen,
+)
+from harness.cluster.yaml.fields import Fields
+
+_STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
+_BY_USAGE = "UsageBasedAdmissionFairSharing"
+_NANO = 10**9
+_DEEPEST = 40
+"""Cohorts that may be above one; what is computed over them goes from one to the next."""
+
+_SEARCH = ("MayStopSearch", "TryNextFlavor")
+_PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
+
+
+def read_resource_flavor(fields: Fields, draft: Draft) -> None:
+    """A ResourceFlavor: the nodes that it stands for."""
+    name = read_metadata(fields).name
+    spec = fields.child("spec")
+    flavor = ResourceFlavor(
+        name,
+        spec.strings("nodeLabels"),
+        read_taints(spec, "nodeTaints"),
+        tuple(read_toleration(item) for item in spec.items("tolerations")),
+        spec.string("topologyName"),
+    )
+    draft.flavors.add(name, flavor, fields)
+
+
+def read_cluster_queue(fields: Fields, draft: Draft) -> None:
+    """A ClusterQueue: its quotas, its cohort and its policies."""
+    name = read_metadata(fields).name
+    spec = fields.child("spec")
+    first_beta = fields.string("apiVersion").endswith("/v1beta1")
+    cohort = _spelled(spec, "cohort", "cohortName", first=first_beta)
+    selector = spec.child("namespaceSelector")
+    queue = ClusterQueue(
+        name,
+        cohort,
+        _resource_groups(spec, bool(cohort), "a cohort", lends_at_most_nominal=True),
+        _weight(spec),
+        spec.choice("queueingStrategy", ("StrictFIFO", "BestEffortFIFO"), "BestEffortFIFO"),
+        read_selector(selector) if "namespaceSelector" in spec else None,
+        _preemption(spec.child("preemption")),
+        _fungibility(spec.child("flavorFungibility"), first_beta=first_beta),
+        spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+        "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
+        _checks(spec),
+    )
+    draft.cluster_queues.add(name, queue, fields)
+
+
+def read_cohort(fields: Fields, draft: Draft) -> None:
+    """A Cohort: its parent, and quotas of its own."""
+    name = read_metadata(fields).name
+    spec = fields.child("spec")
+    first_alpha = fields.string("apiVersion").endswith("/v1alpha1")
+    parent = _spelled(spec, "parent", "parentName", first=first_alpha)
+    groups = _resource_groups(spec, bool(parent), "a parent", lends_at_most_nominal=False)
+    draft.cohorts.add(name, Cohort(name, parent, groups, _weight(spec)), fields)
+
+
+def read_local_queue(fields: Fields, draft: Draft) -> None:
+    """A LocalQueue: which ClusterQueue its namespace submits to."""
+    metadata = read_metadata(fields)
+    spec = fields.child("spec")
+    queue = LocalQueue(
+        metadata.name,
+        metadata.namespace,
+        spec.string("clusterQueue", required=True),
+        spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+        _weight(spec),
+        _consumed(fields.child("status")),
+    )
+    draft.local_queues.add((queue.namespace, queue.name), queue, fields)
+
+
+def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
+    """A WorkloadPriorityClass: a priority that counts for Kueue alone."""
+    name = read_metadata(fields).name
+    draft.workload_priority_classes.add(
+        name, PriorityClass(name, fields.integer("value", required=True)), fields
+    )
+
+
+def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
+    """A field that was renamed; the spelling of another API version would be dropped by a cluster."""
+    right, wrong = (old, new) if first else (new, old)
+    if wrong in spec:
+        spec.fault(wrong, f"is called {right} in this apiVersion")
+    return spec.string(right) or spec.string(wrong)
+
+
+def _by_usage(scope: Fields) -> bool:
+    """Whether an admission scope orders by usage. Kueue takes any other text, and orders nothing by it."""
+    modes = (_BY_USAGE, "NoAdmissionFairSharing")
+    return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
+
+
+def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
+    """The admission checks of a ClusterQueue, in either form; Kueue lets only one of them in."""
+    plain, strategy = "admissionChecks", "admissionChecksStrategy"
+    found = [AdmissionCheck(name) for name in spec.texts(plain)]
+    rules = spec.child(strategy).items("admissionChecks")
+    if found and rules:
+        spec.refuse(strategy, f"cannot be given together with {plain}")
+    found += [AdmissionCheck(each.string("name", required=True), each.texts("onFlavors")) for each in rules]
+    return tuple(found)
+
+
+def _consumed(status: Fields) -> Mapping[str, int]:
+    """The usage of a LocalQueue in its status, as admission fair sharing left it."""
+    sharing = status.child("fairSharing")
+    admission = sharing.child("admissionFairSharingStatus")
+    table = admission.child("consumedResources")
+    found = {resource: table.quantity(resource) for resource in table}
+    return frozen({name: math.floor(used * _NANO) for name, used in found.items() if used is not None})
+
+
+def _weight(spec: Fields) -> Fraction:
+    """A fair-sharing weight, in whole billionths as Kubernetes keeps it."""
+    sharing = spec.child("fairSharing")
+    weight = sharing.quantity("weight")
+    if weight is None:
+        return Fraction(1)
+    billionths = math.ceil(weight * _NANO)
+    if billionths == 1:
+        sharing.refuse("weight", "must be 0, or more than 1n")
+    return Fraction(billionths, _NANO)
+
+
+def _preemption(fields: Fields) -> Preemption:
+    borrow = fields.child("borrowWithinCohort")
+    preemption = Preemption(
+        fields.choice("withinClusterQueue", ("Never", "LowerPriority", "LowerOrNewerEqualPriority"), "Never"),
+        fields.choice("reclaimWithinCohort", ("Never", "LowerPriority", "Any"), "Never"),
+        borrow.choice("policy", ("Never", "LowerPriority"), "Never"),
+        borrow.integer("maxPriorityThreshold") if "maxPriorityThreshold" in borrow else None,
+    )
+    if preemption.borrow_within_cohort != "Never" and preemption.reclaim_within_cohort == "Never":
+        borrow.refuse("policy", "needs reclaimWithinCohort to be other than Never")
+    return preemption
+
+
+def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
+    """Flavor fungibility; v1beta1 also has the older names `Borrow` and `Preempt` for `MayStopSearch`."""
+    can_borrow = fields.choice("whenCanBorrow", (*_SEARCH, "Borrow") if first_beta else _SEARCH, _SEARCH[0])
+    can_preempt = fields.choice(
+        "whenCanPreempt", (*_SEARCH, "Preempt") if first_beta else _SEARCH, _SEARCH[1]
+    )
+    fungibility = FlavorFungibility(
+        _SEARCH[0] if can_borrow == "Borrow" else can_borrow,
+        _SEARCH[0] if can_preempt == "Preempt" else can_preempt,
+        fields.choice("preference", ("", *_PREFERENCES), ""),
+    )
+    searches = (fungibility.when_can_borrow, fungibility.when_can_preempt)
+    if fungibility.preference and searches != ("TryNextFlavor", "TryNextFlavor"):
+        fields.refuse("preference", "needs whenCanBorrow and whenCanPreempt to be TryNextFlavor")
+    return fungibility
+
+
+def _resource_groups(
+    spec: Fields, shares: bool, shares_with: str, *, lends_at_most_nominal: bool
+) -> tuple[ResourceGroup, ...]:
+    """The resource groups of a queue or cohort; no resource and no flavor may be in two of them."""
+    groups = []
+    resources: set[str] = set()
+    flavors: set[str] = set()
+    for item in spec.items("resourceGroups"):
+        covered = item.texts("coveredResources")
+        if not covered:
+            item.refuse("coveredResources", "must name at least one resource")
+        for number, resource in enumerate(covered):
+            if resource in resources:
+                item.refuse(f"coveredResources[{number}]", f"{resource} is covered twice")
+            resources.add(resource)
+        quotas = []
+        for entry in item.items("flavors"):
+            flavor = entry.string("name", required=True)
+            if flavor in flavors:
+                entry.refuse("name", f"flavor {flavor} is listed twice")
+            flavors.add(flavor)
+            found = _flavor_resources(entry, covered, shares, shares_with, lends_at_most_nominal)
+            quotas.append(FlavorQuotas(flavor, found))
+        if not quotas:
+            item.refuse("flavors", "must name at least one flavor")
+        groups.append(ResourceGroup(covered, tuple(quotas)))
+    return tuple(groups)
+
+
+def _flavor_resources(
+    entry: Fields, covered: tuple[str, ...], shares: bool, shares_with: str, lends_at_most_nominal: bool
+) -> Mapping[str, ResourceQuota]:
+    """A flavor's quotas: exactly the covered resources, in their order."""
+    found: dict[str, ResourceQuota] = {}
+    names = []
+    for item in entry.items("resources"):
+        name = item.string("name", required=True)
+        names.append(name)
+        if "nominalQuota" not in item:
+            item.fault("nominalQuota", "is missing")
+        quota = ResourceQuota(
+            item.quota("nominalQuota", name) or 0,
+            item.quota("borrowingLimit", name),
+            item.quota("lendingLimit", name),
+        )
+        if not shares:
+            for limit in ("borrowingLimit", "lendingLimit"):
+                if limit in item:
+                    item.refuse(limit, f"must be left out without {shares_with}")
+        if lends_at_most_nominal and quota.lending_limit is not None and quota.lending_limit > quota.nominal:
+            item.refuse("lendingLimit", "must not be more than nominalQuota")
+        found[name] = quota
+    if tuple(names) != covered:
+        entry.refuse(
+            "resources",
+            f"must be the covered resources in their order: {', '.join(covered)}; not {', '.join(names)}",
+        )
+    return frozen(found)
+
+
+def check_kueue(draft: Draft) -> None:
+    """The rules that hold between Kueue's objects."""
+    for key, local in draft.local_queues.items():
+        if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
+            draft.warnings.add(
+                "LocalQueue",
+                "/".join(key),
+                f"there is no ClusterQueue {local.cluster_queue}: Kueue admits nothing that names the queue",
+            )
+    for queue in draft.cluster_queues.values():
+        for group in queue.resource_groups:
+            for quotas in group.flavors:
+                if quotas.flavor not in draft.flavors:
+                    draft.warnings.add(
+                        "ClusterQueue",
+                        queue.name,
+                        f"there is no ResourceFlavor {quotas.flavor}: Kueue leaves the queue inactive",
+                    )
+        if queue.by_usage and not any(found.admission for found in draft.kueue_configurations):
+            draft.warnings.add(
+                "ClusterQueue",
+                queue.name,
+                "spec.admissionScope has no effect without admissionFairSharing in Kueue's Configuration",
+            )
+    for name, kueue_class in draft.workload_priority_classes.items():
+        kubernetes_class = draft.priority_classes.get(name)
+        if kubernetes_class is not None and kubernetes_class.value != kueue_class.value:
+            draft.warnings.add(
+                "WorkloadPriorityClass",
+                name,
+                f"a PriorityClass of that name has the value {kubernetes_class.value}; "
+                f"a job's priority class means this one, {kueue_class.value}",
+            )
+    _check_ancestors(draft)
+
+
+def _check_ancestors(draft: Draft) -> None:
+    """A cohort must not be its own ancestor, nor have too many; a cycle is told once, at its first cohort."""
+    depth: dict[str, int] = {}
+    for first in draft.cohorts:
+        path: list[str] = []
+        name = first
+        while name in draft.cohorts and name not in depth and name not in path and len(path) <= _DEEPEST:
+            path.append(name)
+            name = draft.cohorts[name].parent
+        if name in path:
+            cycle = " > ".join([*path[path.index(name) :], name])
+            draft.cohorts.fields(name).refuse("spec", f"the cohort is its own ancestor: {cycle}")
+        elif depth.get(name, 0) + len(path) > _DEEPEST:
+            what = f"the cohort has more than {_DEEPEST} ancestors, which is the most that is read"
+            draft.cohorts.fields(first).fault("spec", what)
+            return
+        depth.update((each, depth.get(name, 0) + at) for at, each in enumerate(reversed(path), 1))
+
+
+def implied_cohorts(draft: Draft) -> dict[str, Cohort]:
+    """All cohorts: those with a manifest, then those that are only referred to."""
+    names = [queue.cohort for queue in draft.cluster_queues.values()]
+    names += [cohort.parent for cohort in draft.cohorts.values()]
+    return dict(draft.cohorts) | {
+        name: Cohort(name) for name in dict.fromkeys(names) if name and name not in draft.cohorts
+    }

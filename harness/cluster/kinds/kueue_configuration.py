@@ -1,0 +1,151 @@
+"""Reads Kueue's own Configuration, as far as it changes which workload is admitted or preempted when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.base.options import did_you_mean
+from harness.base.units import MINUTE
+from harness.cluster.draft import Draft
+from harness.cluster.kinds.kueue_gates import KNOWN_GATES
+from harness.cluster.kinds.wait_for_pods_ready import (
+    WaitForPodsReady,
+    read_duration,
+    read_wait_for_pods_ready,
+)
+from harness.cluster.model import NEWER, frozen
+from harness.cluster.yaml.fields import Fields, shown
+
+TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
+TO_INITIAL_SHARE = "LessThanInitialShare"
+STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
+"""Fair sharing's preemption strategies; by default both, in this order."""
+
+PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
+"""The lists of strategies that Kueue takes."""
+
+GATES: Mapping[str, bool] = frozen(
+    {
+        "AdmissionFairSharing": True,
+        "AdmissionGatedBy": True,
+        "DisableWaitForPodsReady": False,
+        "FairSharingPreemptWithinNominal": True,
+        "FairSharingPrioritizeNonBorrowing": True,
+        "FlavorFungibilityImplicitPreferenceDefault": False,
+        "FlavorFungibilityPreserveScanProgress": True,
+        "PartialAdmission": True,
+        "PrioritizePreemptorWorkloads": False,
+        "PriorityBoost": False,
+        "PrioritySortingWithinCohort": True,
+        "ReclaimablePods": True,
+        "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
+        "SchedulingEquivalenceHashing": True,
+        "TASHandleOverlappingFlavors": True,
+        "TASProfileMixed": True,
+        "TASRecomputeAssignmentWithinSchedulingCycle": True,
+    }
+)
+"""The feature gates that are modelled, with their defaults."""
+
+
+_SAMPLING_INTERVAL = 5 * MINUTE
+"""Kueue's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionFairSharing:
+    """How past usage of LocalQueues is counted, for the ClusterQueues that order their jobs by it.
+
+    Attributes:
+        half_life: how long it takes until usage counts half, microseconds; 0 counts none.
+        sampling_interval: how often usage is sampled, microseconds.
+        resource_weights: resource -> how much a unit of it counts; 1 for those that are not named.
+    """
+
+    half_life: int
+    sampling_interval: int
+    resource_weights: Mapping[str, float] = field(default_factory=frozen)
+
+
+@dataclass(frozen=True, slots=True)
+class KueueConfiguration:
+    """Kueue's Configuration; by default as Kueue fills it in where nobody gives it one.
+
+    Attributes:
+        strategies: fair sharing's preemption strategies; None where fair sharing is off.
+        admission: admission fair sharing; None where it is off.
+        gates: the modelled feature gates that it sets.
+        evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
+            the time of its eviction.
+        pods_ready: what becomes of workloads whose pods are not ready in time, unless the feature gate
+            `DisableWaitForPodsReady` is on; None where nobody looks.
+    """
+
+    strategies: tuple[str, ...] | None = None
+    admission: AdmissionFairSharing | None = field(default=None, metadata=NEWER)
+    gates: Mapping[str, bool] = field(default_factory=frozen)
+    evicted_last: bool = True
+    pods_ready: WaitForPodsReady | None = field(default_factory=WaitForPodsReady, metadata=NEWER)
+
+
+def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
+    """Kueue's Configuration; there can be one."""
+    sharing = fields.child("fairSharing")
+    strategies: tuple[str, ...] | None = None
+    # v1beta1 has a switch; in v1beta2 the section itself is the switch.
+    older = fields.string("apiVersion").endswith("v1beta1")
+    if "fairSharing" in fields and sharing.boolean("enable", not older):
+        strategies = sharing.texts("preemptionStrategies") or STRATEGIES
+        if strategies not in PERMITTED_STRATEGIES:
+            sharing.fault("preemptionStrategies", f"must be {TO_FINAL_SHARE}, {TO_INITIAL_SHARE}, or both so")
+            strategies = STRATEGIES
+    admission = None
+    if "admissionFairSharing" in fields:
+        admission = _admission_fair_sharing(fields.child("admissionFairSharing"))
+        if not admission.half_life:
+            draft.warnings.add(
+                "Configuration",
+                "of Kueue",
+                "admissionFairSharing.usageHalfLifeTime is 0, as where it is left out: "
+                "all usage counts as 0, and orders no jobs",
+            )
+    table = fields.child("featureGates")
+    gates = {}
+    for name in table:
+        on = table.boolean(name)
+        if name in GATES:
+            gates[name] = on
+        elif name not in KNOWN_GATES:
+            hint = did_you_mean(name, KNOWN_GATES)
+            table.fault(name, f"is no feature gate of Kueue, which does not start with it; {hint}")
+    pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
+    draft.kueue_configurations.append(
+        KueueConfiguration(strategies, admission, frozen(gates), evicted_last, pods_ready)
+    )
+    if len(draft.kueue_configurations) > 1:
+        fields.fault("", "is a second Configuration of Kueue; give one")
+
+
+def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
+    """Its section, with Kueue's defaults; a sampling interval of 0 means the default, too."""
+    interval = read_duration(fields, "usageSamplingInterval")
+    return AdmissionFairSharing(
+        read_duration(fields, "usageHalfLifeTime") or 0,
+        interval or _SAMPLING_INTERVAL,
+        _resource_weights(fields.child("resourceWeights")),
+    )
+
+
+def _resource_weights(table: Fields) -> Mapping[str, float]:
+    weights = {}
+    for name in table:
+        value = table.raw(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            table.fault(name, f"must be a number, not {shown(value)}")
+        elif not 0 <= value < math.inf:
+            table.fault(name, f"must be a number >= 0, not {shown(value)}")
+        else:
+            weights[name] = float(value)
+    return frozen(weights)

@@ -1,0 +1,80 @@
+"""Pod groups: pods that are placed together, and how many of them it takes at least.
+
+A pod names its group with a label. Whether and how a group counts is the business of the policies.
+https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/scheduling/v1alpha1/types.go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.yaml.fields import Fields
+
+LIGHTWEIGHT = "pod-group.scheduling.sigs.k8s.io"
+"""What the labels of groups without a manifest begin with; by itself it names a PodGroup too."""
+
+MIN_AVAILABLE_LABEL = f"{LIGHTWEIGHT}/min-available"
+"""How many pods it takes at least, for a group without a manifest."""
+
+NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/name")
+"""With one of these a pod names its group; the first one that it bears counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """A PodGroup; `min_member` pods are placed together or none is."""
+
+    name: str
+    namespace: str
+    min_member: int
+
+
+class Membership(NamedTuple):
+    """The group that a pod belongs to.
+
+    Attributes:
+        namespace, name: of the group; pods of several jobs may name it.
+        least: how many pods have to be placed together.
+    """
+
+    namespace: str
+    name: str
+    least: int
+
+
+def group_name(labels: Mapping[str, str]) -> str:
+    """The group that a pod's labels name, "" for none."""
+    return next((labels[key] for key in NAME_LABELS if labels.get(key)), "")
+
+
+def min_available(labels: Mapping[str, str]) -> int | None:
+    """What a pod's label says of the size of its group; None when it is no whole number above 0."""
+    text = labels.get(MIN_AVAILABLE_LABEL, "")
+    found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
+    return found if 0 < found < 2**31 else None
+
+
+def membership_of(
+    namespace: str, labels: Mapping[str, str], groups: Mapping[tuple[str, str], PodGroup]
+) -> Membership | None:
+    """The group of a pod: its PodGroup, else one whose size a label gives.
+
+    None when it names no group, or one of which nobody says how large it is.
+    """
+    name = group_name(labels)
+    if not name:
+        return None
+    group = groups.get((namespace, name))
+    least = group.min_member if group is not None else min_available(labels)
+    return None if least is None else Membership(namespace, name, least)
+
+
+def read_pod_group(fields: Fields, draft: Draft) -> None:
+    """A PodGroup of scheduler-plugins, under either of its API groups."""
+    metadata = read_metadata(fields)
+    least = fields.child("spec").integer("minMember", 1, required=True, least=1)
+    key = (metadata.namespace, metadata.name)
+    draft.pod_groups.add(key, PodGroup(metadata.name, metadata.namespace, least), fields)

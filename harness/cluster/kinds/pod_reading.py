@@ -1,0 +1,288 @@
+"""Reads pods: from manifests, and from the pod sets of a trace's jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import Fault
+from harness.base.units import SECOND
+from harness.cluster.kinds.containers import Amounts, Container, pod_requests, read_resources
+from harness.cluster.kinds.pod_rules import (
+    PREFERRED,
+    REQUIRED,
+    read_preferred_nodes,
+    read_preferred_pods,
+    read_required_nodes,
+    read_spread,
+    read_term,
+)
+from harness.cluster.kinds.pods import DEFAULT_CPU, DEFAULT_MEMORY, DEFAULT_SCHEDULER, Pod, PodSpec
+from harness.cluster.kinds.scheduling_groups import read_group_reference
+from harness.cluster.kinds.selectors import read_toleration
+from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
+from harness.cluster.kinds.workloads import read_deadline, read_time
+from harness.cluster.model import frozen
+from harness.cluster.yaml.fields import Fields
+
+if TYPE_CHECKING:
+    from harness.policy import PodSet
+
+_DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
+_LASTING = frozenset(("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet"))
+_POD_SET_LABELS = (
+    "kueue.x-k8s.io/podset",
+    "kueue.x-k8s.io/role-hash",
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    "training.kubeflow.org/replica-type",
+    "ray.io/group",
+)
+"""Labels of pods with the name of their pod set: Kueue's own, and those that it names pod sets by.
+
+https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
+"""
+_INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/pod-group-pod-index")
+_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+def read_pod(fields: Fields) -> Pod:
+    """A Pod manifest, bound or pending."""
+    metadata = fields.child("metadata")
+    name = metadata.string("name", required=True)
+    namespace = metadata.string("namespace", "default") or "default"
+    labels = metadata.strings("labels")
+    terminating = "deletionTimestamp" in metadata
+    spec, status = fields.child("spec"), fields.child("status")
+    node = spec.string("nodeName")
+    priority = spec.integer("priority") if "priority" in spec else None
+    policy = spec.choice("preemptionPolicy", _POLICIES, _POLICIES[0]) if "preemptionPolicy" in spec else None
+    grace = None
+    if "terminationGracePeriodSeconds" in spec:
+        grace = spec.integer("terminationGracePeriodSeconds", least=0) * SECOND
+    said = {**_texts(metadata.raw("annotations")), **labels}
+    preempted = [_says_preempted(condition) for condition in status.items("conditions")]
+    start = read_time(status, "startTime")
+    nominated = status.string("nominatedNodeName")
+    ended = status.string("phase") in ("Succeeded", "Failed")
+    owners = _kinds_of_owners(metadata.raw("ownerReferences"))
+    gone_at = read_time(metadata, "deletionTimestamp")
+    return Pod(
+        name,
+        namespace,
+        labels,
+        read_pod_spec(spec, namespace, labels),
+        node,
+        nominated,
+        priority,
+        spec.string("priorityClassName"),
+        None if policy is None else policy == _POLICIES[0],
+        grace,
+        start,
+        terminating,
+        any(preempted),
+        ended,
+        read_scheduler(spec),
+        read_group_reference(spec),
+        _is_in_topology(metadata.raw("annotations")),
+        "DaemonSet" in owners,
+        pod_set="head" if said.get("ray.io/node-type") == "head" else _first(said, _POD_SET_LABELS),
+        index=int(index) if (index := _first(said, _INDEX_LABELS)).isdecimal() else None,
+        lasting=not _LASTING.isdisjoint(owners),
+        deadline=read_deadline(spec),
+        gone_at=gone_at,
+        told_at=None if gone_at is None else gone_at - _grace_of_deletion(metadata, grace),
+    )
+
+
+def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
+    """How long a pod that was told to go had until it is gone, microseconds; else its own grace period."""
+    name = "deletionGracePeriodSeconds"
+    if name in metadata:
+        return metadata.integer(name, least=0) * SECOND
+    return 30 * SECOND if grace is None else grace
+
+
+def _texts(annotations: Any) -> dict[str, str]:
+    found = annotations if isinstance(annotations, Mapping) else {}
+    return {str(name): value for name, value in found.items() if isinstance(value, str)}
+
+
+def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
+    return next((said[name] for name in names if said.get(name)), "")
+
+
+def _kinds_of_owners(owners: Any) -> set[Any]:
+    """The kinds that the owner references of a pod name."""
+    several = owners if isinstance(owners, list) else ()
+    return {each.get("kind") for each in several if isinstance(each, Mapping)}
+
+
+def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A Pod's manifest as that of a Pod which waits for a node."""
+    spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
+    return {**manifest, "spec": spec, "status": {}}
+
+
+def _is_in_topology(annotations: Any) -> bool:
+    """Whether Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
+    return isinstance(annotations, Mapping) and any(name in annotations for name in TOPOLOGY_ANNOTATIONS)
+
+
+def read_scheduler(fields: Fields) -> str:
+    """The `schedulerName` of a pod or a profile, "" for that of Kubernetes' default scheduler."""
+    name = fields.string("schedulerName")
+    return "" if name == DEFAULT_SCHEDULER else name
+
+
+def _says_preempted(condition: Fields) -> bool:
+    return (
+        condition.string("type") == "DisruptionTarget"
+        and condition.string("status") == "True"
+        and condition.string("reason") == "PreemptionByScheduler"
+    )
+
+
+# --- the spec ---------------------------------------------------------------------------------------------
+
+
+def read_pod_spec(
+    fields: Fields,
+    namespace: str,
+    labels: Mapping[str, str],
+    requests: Amounts | None = None,
+    limits: Amounts | None = None,
+) -> PodSpec:
+    """A pod's `spec`.
+
+    Args:
+        fields: the spec; `nodeName` is not taken from it, for a bound pod's was chosen by a scheduler.
+        namespace: the pod's, which affinity terms mean when they name none.
+        labels: the pod's, for `matchLabelKeys`.
+        requests: what one pod asks for when no container says so, as in a trace.
+        limits: the same for limits.
+    """
+    containers = [Container(item) for item in fields.items("containers")]
+    init = [Container(item) for item in fields.items("initContainers")]
+    overhead = fields.amounts("overhead")
+    host_network = fields.boolean("hostNetwork")
+    affinity = fields.child("affinity")
+    nodes = affinity.child("nodeAffinity")
+    near, far = affinity.child("podAffinity"), affinity.child("podAntiAffinity")
+    _, as_whole = read_resources(fields)
+    if as_whole or requests is None or any(container.requests for container in (*containers, *init)):
+        total = pod_requests(containers, init, {}, as_whole, overhead)
+        scored = pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
+        qos = _qos_class([(container.requests, container.limits) for container in containers])
+    else:
+        qos = _qos_class([(requests, limits or {})])
+        total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
+        scored = {
+            "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
+            "memory": (requests.get("memory") or DEFAULT_MEMORY) + overhead.get("memory", 0),
+        }
+    return PodSpec(
+        frozen(total),
+        scored.get("cpu", 0),
+        scored.get("memory", 0),
+        tuple(port for container in (*containers, *init) for port in container.ports(host_network)),
+        "",
+        fields.strings("nodeSelector"),
+        tuple(read_toleration(item) for item in fields.items("tolerations")),
+        read_required_nodes(nodes),
+        tuple(read_preferred_nodes(item) for item in nodes.items(PREFERRED)),
+        tuple(read_term(item, namespace, labels) for item in near.items(REQUIRED)),
+        tuple(read_term(item, namespace, labels) for item in far.items(REQUIRED)),
+        tuple(read_preferred_pods(item, namespace, labels, 1) for item in near.items(PREFERRED))
+        + tuple(read_preferred_pods(item, namespace, labels, -1) for item in far.items(PREFERRED)),
+        tuple(read_spread(item, labels) for item in fields.items("topologySpreadConstraints")),
+        qos,
+    )
+
+
+def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
+    """The QoS class of containers' requests and limits, from cpu and memory alone.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
+    """
+    said = [
+        (requests.get(name), limits.get(name))
+        for requests, limits in containers
+        for name in ("cpu", "memory")
+    ]
+    if not any(request or limit for request, limit in said):
+        return "BestEffort"
+    return "Guaranteed" if all(limit and request in (None, limit) for request, limit in said) else "Burstable"
+
+
+# --- pod sets of a trace ----------------------------------------------------------------------------------
+
+
+def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str) -> PodSpec:
+    """The spec of a pod set's pods.
+
+    `pod_template` is a pod's `spec`, or a template with `metadata.labels` and `spec`; `tolerations` and
+    `affinity` stand for the fields of that name. Containers that request something decide the amounts, else
+    the trace's requests do, and an amount of 0 counts as not said.
+
+    Args:
+        pod_set: the pod set.
+        namespace: its job's.
+        faults: where faults are added.
+        where: names the job in them.
+    """
+    fields = Fields(template_of(pod_set, faults, where), where, faults)
+    return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
+
+
+def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
+    """The spec of a pod set's pods as a manifest would have it, without what the trace's requests say.
+
+    Args:
+        pod_set: the pod set.
+        faults: where faults are added.
+        where: names the job in them.
+    """
+    template = _json(pod_set.pod_template, "pod_template", faults, where)
+    if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
+        template = template["spec"]
+    spec: dict[str, Any] = dict(template) if isinstance(template, Mapping) else {}
+    if template is not None and not isinstance(template, Mapping):
+        faults.append(Fault(f"{where}: pod_template", "must be a pod's spec"))
+    for name, text in (("tolerations", pod_set.tolerations), ("affinity", pod_set.affinity)):
+        value = _json(text, name, faults, where)
+        if value is not None:
+            spec[name] = value
+    own = spec.get("nodeSelector")
+    if pod_set.node_selector and (
+        own is None or isinstance(own, Mapping)
+    ):  # who reads the spec faults others
+        spec["nodeSelector"] = {**(own or {}), **pod_set.node_selector}
+    return spec
+
+
+def manifest_of(pod_set: PodSet) -> Pod | None:
+    """The Pod of the manifests that a pod set stands for: `pod_template` is then its whole manifest.
+
+    None for pods of a trace.
+    """
+    manifest = _json(pod_set.pod_template, "pod_template", [], "")
+    if not isinstance(manifest, Mapping) or "spec" not in manifest:
+        return None
+    return read_pod(Fields(manifest, "", []))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Any:
+    return json.loads(text)
+
+
+def _json(text: str | None, name: str, faults: list[Fault], where: str) -> Any:
+    if not text:
+        return None
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        faults.append(Fault(f"{where}: {name}", f"is not JSON: {error}"))
+        return None

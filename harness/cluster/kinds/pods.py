@@ -1,0 +1,242 @@
+"""What a pod asks of the cluster: amounts, ports, and the rules about nodes and about other pods.
+
+These are values only; `pod_reading.py` makes them from manifests and from the pod sets of a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from harness.base.frozen import Frozen
+from harness.cluster.kinds.selectors import LabelSelector, Requirement, Toleration
+from harness.cluster.model import NEWER
+
+if TYPE_CHECKING:
+    from harness.cluster.kinds.scheduling_groups import GroupReference
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+NamespaceLabels = Callable[[str], Mapping[str, str]]
+"""Answers the labels of a namespace, for namespace selectors."""
+
+_NOTHING: Mapping[str, int] = Frozen({})
+_NO_LABELS: Mapping[str, str] = Frozen({})
+
+DEFAULT_CPU = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+"""What kube-scheduler's score takes a container to use when it requests nothing: 100m, 200Mi."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorTerm:
+    """One term of a node affinity; a term without expressions matches no node."""
+
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str] | None:
+        """The only names that a node may have; None where the term names none."""
+        named = [frozenset(each.values) for each in self.match_fields if each.operator == "In"]
+        return frozenset.intersection(*named) if named else None
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether a node of that name and these labels satisfies all expressions of the term."""
+        if not self.match_expressions and not self.match_fields:
+            return False
+        return all(requirement.matches(labels) for requirement in self.match_expressions) and all(
+            requirement.matches({"metadata.name": name}) for requirement in self.match_fields
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredNodes:
+    """Nodes that a pod would rather run on, with the weight of the wish (1 to 100)."""
+
+    weight: int
+    term: NodeSelectorTerm
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerm:
+    """Pods to be near to, or far from, within one domain of a topology key.
+
+    Attributes:
+        topology_key: the node label whose values are the domains.
+        selector: which pods; None matches none.
+        namespaces: where these pods are.
+        namespace_selector: further namespaces by their labels; an empty one means all, None means no further.
+    """
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: tuple[str, ...]
+    namespace_selector: LabelSelector | None = None
+
+    def matches(self, namespace: str, labels: Mapping[str, str], labels_of: NamespaceLabels) -> bool:
+        """Whether a pod of that namespace with these labels is meant; `labels_of` knows namespaces."""
+        if self.selector is None or not self.selector.matches(labels):
+            return False
+        if namespace in self.namespaces:
+            return True
+        return self.namespace_selector is not None and self.namespace_selector.matches(labels_of(namespace))
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredPods:
+    """Pods that a pod would rather be near to (weight > 0) or far from (weight < 0)."""
+
+    weight: int
+    term: PodAffinityTerm
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpreadConstraint:
+    """How unevenly matching pods may be spread over the domains of a topology key.
+
+    Attributes:
+        required: True for `DoNotSchedule`, False for `ScheduleAnyway`.
+        min_domains: with fewer domains than this the minimum counts as 0.
+        honor_affinity: count only nodes that the pod's node selector and affinity allow.
+        honor_taints: count only nodes whose taints the pod tolerates.
+    """
+
+    topology_key: str
+    max_skew: int
+    selector: LabelSelector | None
+    required: bool = True
+    min_domains: int = 1
+    honor_affinity: bool = True
+    honor_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port that a pod takes of its node; the address 0.0.0.0 stands for all of the node's addresses."""
+
+    protocol: str
+    address: str
+    port: int
+
+    def conflicts(self, other: HostPort) -> bool:
+        """Whether two pods cannot have these ports on one node."""
+        return (
+            self.port == other.port
+            and self.protocol == other.protocol
+            and (self.address == other.address or "0.0.0.0" in (self.address, other.address))  # noqa: S104
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PodSpec:
+    """All that a scheduler reads of a pod's `spec`.
+
+    Attributes:
+        requests: resource -> amount, of which some may be 0: the larger of all containers together and of
+            each init container, plus the overhead.
+        scored_cpu, scored_memory: the same with defaults for containers that do not say, for scores.
+        host_ports: ports taken of the node.
+        node_name: the only node it may run on, or "".
+        required_nodes: None when there is no required node affinity; else one term must match.
+        affinity, anti_affinity: required; every term counts.
+        preferred_pods: preferred affinity, and anti-affinity with a negative weight.
+        qos: Guaranteed, Burstable or BestEffort.
+    """
+
+    requests: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    scored_cpu: int = DEFAULT_CPU
+    scored_memory: int = DEFAULT_MEMORY
+    host_ports: tuple[HostPort, ...] = ()
+    node_name: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    tolerations: tuple[Toleration, ...] = ()
+    required_nodes: tuple[NodeSelectorTerm, ...] | None = None
+    preferred_nodes: tuple[PreferredNodes, ...] = ()
+    affinity: tuple[PodAffinityTerm, ...] = ()
+    anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    preferred_pods: tuple[PreferredPods, ...] = ()
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    qos: str = "BestEffort"
+
+    @property
+    def node_names(self) -> frozenset[str] | None:
+        """The names of the only nodes that its node affinity may allow; None where some term names none."""
+        named = [term.names for term in self.required_nodes or ()]
+        known = [names for names in named if names is not None]
+        return frozenset().union(*known) if known and len(known) == len(named) else None
+
+    def allows(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether node selector and required node affinity match a node of that name and these labels."""
+        if any(labels.get(key) != value for key, value in self.node_selector.items()):
+            return False
+        return self.required_nodes is None or any(term.matches(name, labels) for term in self.required_nodes)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Pod:
+    """A pod of the manifests.
+
+    Attributes:
+        node: where it runs, or "" while it is pending.
+        nominated_node: where a preemption made room for it, or "".
+        priority: None when `spec.priority` is not given; then `priority_class` decides.
+        preempts: False for `preemptionPolicy: Never`; None when it is not given.
+        grace_period: microseconds; None when it is not given.
+        start: when it started, microseconds since 1970; None when it is not known.
+        terminating: whether it has a deletion timestamp.
+        gone_at: that timestamp, when it is gone at the latest, microseconds since 1970; None for none.
+        told_at: when it was told to go, microseconds since 1970; None where it was not, or nobody says it.
+        preempted: whether it carries kube-scheduler's condition that it was preempted.
+        ended: whether its phase is Succeeded or Failed.
+        scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
+        group: the pod group of kube-scheduler's own that it names; None where it names none.
+        topology: whether Kueue has found its place in a topology, as its annotations say.
+        of_daemon_set: whether an owner reference names a DaemonSet.
+        deadline: how long it may run at most, microseconds; None where it may run for ever.
+        workload: namespace and name of the Workload that it belongs to, "" for none.
+        pod_set, index: which pod set of its job it is of, and its number there, as its labels say; "" and
+            None where they do not.
+        lasting: whether it never ends by itself, as those of a DaemonSet.
+        named_as_workload: whether some Workload of the manifests has its namespace and name.
+    """
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    spec: PodSpec
+    node: str = ""
+    nominated_node: str = ""
+    priority: int | None = None
+    priority_class: str = ""
+    preempts: bool | None = None
+    grace_period: int | None = None
+    start: int | None = None
+    terminating: bool = False
+    preempted: bool = False
+    ended: bool = False
+    scheduler: str = field(default="", metadata=NEWER)
+    group: GroupReference | None = field(default=None, metadata=NEWER)
+    topology: bool = field(default=False, metadata=NEWER)
+    of_daemon_set: bool = field(default=False, metadata=NEWER)
+    deadline: int | None = field(default=None, metadata=NEWER)
+    workload: str = field(default="", metadata=NEWER)
+    pod_set: str = field(default="", metadata=NEWER)
+    index: int | None = field(default=None, metadata=NEWER)
+    lasting: bool = field(default=False, metadata=NEWER)
+    gone_at: int | None = field(default=None, metadata=NEWER)
+    told_at: int | None = field(default=None, metadata=NEWER)
+    named_as_workload: bool = field(default=False, metadata=NEWER)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name; after the word `pod` where a Workload has these, so that both are jobs."""
+        return f"pod {self.full_name}" if self.named_as_workload else self.full_name
+
+    @property
+    def full_name(self) -> str:
+        """Its namespace and name, as its manifest has them."""
+        return f"{self.namespace}/{self.name}"

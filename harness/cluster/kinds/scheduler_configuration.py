@@ -1,0 +1,165 @@
+"""What of a KubeSchedulerConfiguration changes decisions here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
+from harness.cluster.kinds.pod_reading import read_scheduler
+from harness.cluster.model import NEWER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.cluster.yaml.fields import Fields
+
+
+PREEMPTION_ALGORITHMS = MappingProxyType(
+    {"Auto": "auto", "Default": "default-preemption", "ElasticQuota": "elasticquota", "None": "none"}
+)
+"""What ACK's `preemptionAlgorithm` may be, and the plugin that does so."""
+
+
+LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    """How NodeResourcesFit scores nodes.
+
+    Attributes:
+        kind: whether nodes are better the less of them is allocated, the more is, or as `shape` says.
+        resources: which resources count, with their weights.
+        shape: points of a line: percent of a resource that are allocated, and the score from 0 to 10.
+    """
+
+    kind: str = LEAST_ALLOCATED
+    resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
+    shape: tuple[tuple[int, int], ...] = ()
+
+
+USUAL_STRATEGY = ScoringStrategy()
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
+
+    Attributes:
+        percentage_of_nodes_to_score: 0 lets the size of the cluster decide.
+        disable_preemption: whether the plugin DefaultPreemption is off.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates a preemption wants,
+            of its potential nodes: the larger of both.
+        hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
+        preemption_algorithm: ACK's choice of the policy that preempts; None when it says nothing, which
+            stands for Auto: ElasticQuota where it takes effect, else Default.
+        scheduler_name: what pods call it; "" for Kubernetes' default scheduler.
+        scoring: how NodeResourcesFit scores nodes.
+    """
+
+    percentage_of_nodes_to_score: int = 0
+    disable_preemption: bool = False
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+    hard_pod_affinity_weight: int = 1
+    preemption_algorithm: str | None = None
+    scheduler_name: str = field(default="", metadata=NEWER)
+    scoring: ScoringStrategy = field(default=USUAL_STRATEGY, metadata=NEWER)
+
+    @property
+    def plugin(self) -> str:
+        """The plugin that preempts as the configuration says."""
+        return PREEMPTION_ALGORITHMS[self.preemption_algorithm or "Auto"]
+
+
+_PREEMPTION = "DefaultPreemption"
+_ALL = "*"
+
+
+def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) -> SchedulerConfiguration:
+    """A KubeSchedulerConfiguration.
+
+    Args:
+        fields: of the object.
+        warn: hears in a sentence which plugin stays on that it switches off.
+    """
+    percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
+    disabled = fields.boolean("disablePreemption")
+    algorithm = _algorithm(fields, None)
+    candidates, nodes, weight, name, scoring = 10, 100, 1, "", USUAL_STRATEGY
+    profiles = fields.items("profiles")
+    if len(profiles) > 1:
+        fields.fault("profiles", "one scheduler is modelled: give one profile")
+    for profile in profiles[:1]:
+        percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
+        name = read_scheduler(profile)
+        disabled = _without_preemption(profile.child("plugins"), warn) or disabled
+        for config in profile.items("pluginConfig"):
+            args = config.child("args")
+            algorithm = _algorithm(args, algorithm)
+            match config.string("name"):
+                case "DefaultPreemption":
+                    candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
+                    nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
+                    if not candidates and not nodes:
+                        what = "0, as minCandidateNodesAbsolute; kube-scheduler wants one of them above 0"
+                        args.fault("minCandidateNodesPercentage", what)
+                case "InterPodAffinity":
+                    weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
+                case "NodeResourcesFit" if "scoringStrategy" in args:
+                    scoring = _scoring(args.child("scoringStrategy"))
+    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm, name, scoring)
+
+
+def _scoring(fields: Fields) -> ScoringStrategy:
+    """A `scoringStrategy`, with the defaults that kube-scheduler fills in."""
+    kind = fields.choice("type", (LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO), LEAST_ALLOCATED)
+    resources = tuple(
+        (item.string("name", required=True), item.integer("weight", least=0, most=100) or 1)
+        for item in fields.items("resources")
+    )
+    shape: tuple[tuple[int, int], ...] = ()
+    if kind == BY_RATIO:
+        ratio = fields.child("requestedToCapacityRatio")
+        shape = tuple(
+            (point.integer("utilization", least=0, most=100), point.integer("score", least=0, most=10))
+            for point in ratio.items("shape")
+        )
+        at = [utilization for utilization, _ in shape]
+        if not shape or any(after <= before for before, after in pairwise(at)):
+            ratio.fault("shape", "must have points whose utilization grows from each to the next")
+    return ScoringStrategy(kind, resources or USUAL_STRATEGY.resources, shape)
+
+
+def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
+    """Whether a profile's plugins are without DefaultPreemption; hears of others that it is to be without.
+
+    What is enabled at a point by its name is on, also where all are disabled. What one point says counts
+    before what is said of all points.
+    """
+    off: dict[str, set[str]] = {}
+    on: dict[str, set[str]] = {}
+    for point in ("multiPoint", "postFilter"):
+        of_point = plugins.child(point)
+        on[point] = {plugin.string("name") for plugin in of_point.items("enabled")}
+        off[point] = {plugin.string("name") for plugin in of_point.items("disabled")} - on[point]
+    every = MODELLED_PLUGINS if _ALL in off["multiPoint"] else tuple(sorted(off["multiPoint"]))
+    for name in every:
+        if name not in (*on["multiPoint"], *IDLE_PLUGINS, _PREEMPTION):
+            warn(f"profiles[].plugins.multiPoint.disabled: {name} is not modelled and stays on")
+    for name in sorted(off["postFilter"] - {_PREEMPTION, _ALL}):
+        warn(f"profiles[].plugins.postFilter.disabled: {name} is not modelled and stays on")
+    if _PREEMPTION in on["postFilter"]:
+        return False
+    at_all = _PREEMPTION not in on["multiPoint"] and bool(off["multiPoint"] & {_PREEMPTION, _ALL})
+    return at_all or bool(off["postFilter"] & {_PREEMPTION, _ALL})
+
+
+def _algorithm(fields: Fields, default: str | None) -> str | None:
+    """The `preemptionAlgorithm`, which must be given as one of those that there are; else the default."""
+    if "preemptionAlgorithm" not in fields:
+        return default
+    return fields.choice("preemptionAlgorithm", tuple(PREEMPTION_ALGORITHMS), "Auto")

@@ -1,0 +1,140 @@
+"""kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to them.
+
+In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`; from v1.36 on a
+group is a PodGroup, which a pod names in `spec.schedulingGroup`, and a Workload has templates of groups only.
+Whether groups count is the business of the policies. Pages, below https://kubernetes.io/docs/:
+concepts/workloads/workload-api/ and .../policies/, concepts/workloads/pods/workload-reference/ (all as of
+v1.35), concepts/workloads/podgroup-api/, concepts/workloads/pods/scheduling-group/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.yaml.fields import Fields
+
+MOST_GROUPS = 8
+"""How many groups a Workload may list."""
+
+GroupKey: TypeAlias = tuple[str, str, str]
+"""Namespace, Workload ("" for a PodGroup) and name of a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingGroup:
+    """A pod group of kube-scheduler's own.
+
+    Attributes:
+        name, namespace: of the group; within its Workload, if one lists it.
+        workload: the Workload that lists it, "" for a PodGroup.
+        min_count: how many of its pods have to be schedulable at the same time; None for the policy `basic`,
+            by which they are scheduled one by one.
+    """
+
+    name: str
+    namespace: str
+    workload: str = ""
+    min_count: int | None = None
+
+
+class GroupReference(NamedTuple):
+    """The group that a pod's spec names, in the pod's namespace.
+
+    Attributes:
+        name: of the group.
+        workload: the Workload that lists it, "" for a PodGroup.
+        replica: pods that name one group of a Workload with different keys are as many groups.
+    """
+
+    name: str
+    workload: str = ""
+    replica: str = ""
+
+    def key(self, namespace: str) -> GroupKey:
+        """The group's, for a pod of that namespace."""
+        return namespace, self.workload, self.name
+
+    def text(self, namespace: str) -> str:
+        """What messages call the group."""
+        if not self.workload:
+            return f"PodGroup {namespace}/{self.name}"
+        replica = f", replica {self.replica}" if self.replica else ""
+        return f"Workload {namespace}/{self.workload}, pod group {self.name}{replica}"
+
+
+def read_group_reference(spec: Fields) -> GroupReference | None:
+    """The group that a pod's `spec` names; None where it names none, or is faulty there."""
+    if "workloadRef" in spec:
+        if "schedulingGroup" in spec:
+            spec.fault("schedulingGroup", "stands beside workloadRef: a pod is in one group")
+        found = spec.child("workloadRef")
+        name, workload = found.string("podGroup", required=True), found.string("name", required=True)
+        return (
+            GroupReference(name, workload, found.string("podGroupReplicaKey")) if name and workload else None
+        )
+    if "schedulingGroup" not in spec:
+        return None
+    name = spec.child("schedulingGroup").string("podGroupName", required=True)
+    return GroupReference(name) if name else None
+
+
+def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
+    """A Workload: in v1alpha1 it lists groups; later it has templates, of which PodGroups are copies."""
+    if not fields.string("apiVersion").endswith("/v1alpha1"):
+        return
+    metadata = read_metadata(fields)
+    spec = fields.child("spec")
+    groups = spec.items("podGroups")
+    if not 0 < len(groups) <= MOST_GROUPS:
+        spec.fault("podGroups", f"must name 1 to {MOST_GROUPS} pod groups, not {len(groups)}")
+    for group in groups:
+        name = group.string("name", required=True)
+        found = SchedulingGroup(name, metadata.namespace, metadata.name, _read_policy(group, "policy"))
+        draft.scheduling_groups.add((metadata.namespace, metadata.name, name), found, group)
+
+
+def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
+    """A PodGroup; what it has of its Workload's template is its own copy."""
+    metadata = read_metadata(fields)
+    found = SchedulingGroup(
+        metadata.name, metadata.namespace, "", _read_policy(fields.child("spec"), "schedulingPolicy")
+    )
+    draft.scheduling_groups.add((metadata.namespace, "", metadata.name), found, fields)
+
+
+def _read_policy(fields: Fields, name: str) -> int | None:
+    """The `minCount` of a group's policy, None for the policy `basic`; it has exactly one of the two."""
+    if name not in fields:
+        fields.fault(name, "is missing")
+        return None
+    policy = fields.child(name)
+    given = [each for each in ("basic", "gang") if each in policy]
+    if len(given) != 1:
+        fields.fault(name, "must have either basic or gang")
+    if "basic" in policy:
+        policy.child("basic")
+    if "gang" not in policy:
+        return None
+    return policy.child("gang").integer("minCount", 1, required=True, least=1)
+
+
+def check_scheduling_groups(draft: Draft) -> None:
+    """Pods of the manifests that name a group which is not there."""
+    for (namespace, name), pod in draft.pods.items():
+        group = pod.group
+        if group is not None and not pod.node and group.key(namespace) not in draft.scheduling_groups:
+            draft.warnings.add("Pod", f"{namespace}/{name}", f"names {missing(group, namespace)}")
+
+
+def missing(group: GroupReference, namespace: str) -> str:
+    """A group that is not there, and what comes of it.
+
+    Page on workload references: pods that name a Workload or group which is not there stay pending; the page
+    on scheduling groups says the same of a PodGroup.
+    """
+    return (
+        f"{group.text(namespace)}, which is not there: its pods wait for ever where kube-scheduler's own "
+        "gangs are on, and are placed one by one where they are off"
+    )

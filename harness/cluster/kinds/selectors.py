@@ -1,0 +1,146 @@
+"""Label selectors, taints and tolerations: Kubernetes' ways of matching one object to another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from harness.base.frozen import Frozen
+
+if TYPE_CHECKING:
+    from harness.cluster.yaml.fields import Fields
+
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a selector; an absent label satisfies `NotIn`, as in Kubernetes."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy the expression."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        if (
+            value is None
+            or (number := _integer(value)) is None
+            or (bound := _integer(self.values[0])) is None
+        ):
+            return False
+        return number > bound if self.operator == "Gt" else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """`matchLabels` and `matchExpressions`, all of which must hold; an empty selector matches everything."""
+
+    match_labels: Mapping[str, str] = field(default_factory=Frozen)
+    match_expressions: tuple[Requirement, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.match_labels or self.match_expressions)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels satisfy the whole selector."""
+        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
+            requirement.matches(labels) for requirement in self.match_expressions
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node's or flavor's taint; `effect` is one of `EFFECTS`."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """Tolerates taints; an empty key with `Exists` tolerates every key, an empty effect every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether this toleration covers a taint."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+def read_selector(fields: Fields) -> LabelSelector:
+    """A label selector from a manifest; unknown operators and missing values are faults."""
+    return LabelSelector(
+        fields.strings("matchLabels"),
+        tuple(read_requirement(item, LABEL_OPERATORS) for item in fields.items("matchExpressions")),
+    )
+
+
+def read_requirement(fields: Fields, operators: tuple[str, ...] = NODE_OPERATORS) -> Requirement:
+    """One expression of a label or node selector."""
+    operator = fields.choice("operator", operators, "Exists", required=True)
+    values = fields.texts("values")
+    if operator in ("In", "NotIn") and not values:
+        fields.fault("values", f"must not be empty with operator {operator}")
+    if operator in ("Exists", "DoesNotExist") and values:
+        fields.fault("values", f"must be empty with operator {operator}")
+    if operator in ("Gt", "Lt") and (len(values) != 1 or _integer(values[0]) is None):
+        fields.fault("values", f"must be one whole number with operator {operator}")
+        values = ("0",)
+    return Requirement(fields.string("key", required=True), operator, values)
+
+
+def read_taint(fields: Fields) -> Taint:
+    """A taint of a node or flavor."""
+    effect = fields.choice("effect", EFFECTS, "NoSchedule", required=True)
+    return Taint(fields.string("key", required=True), fields.string("value"), effect)
+
+
+def read_toleration(fields: Fields) -> Toleration:
+    """A toleration of a pod or flavor."""
+    operator = fields.choice("operator", ("Equal", "Exists"), "Equal")
+    key, value = fields.string("key"), fields.string("value")
+    effect = fields.choice("effect", ("", *EFFECTS), "")
+    if not key and operator != "Exists":
+        fields.fault("operator", "must be Exists when the key is empty")
+    if value and operator == "Exists":
+        fields.fault("value", "must be empty with operator Exists")
+    return Toleration(key, operator, value, effect)
+
+
+def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
+    """A list of taints; two of one key and effect are a fault, as in Kubernetes."""
+    taints = tuple(read_taint(item) for item in fields.items(name))
+    keys = [(taint.key, taint.effect) for taint in taints]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            fields.fault(f"{name}[{number}]", f"a second taint {key[0]}:{key[1]}")
+    return taints
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if _INTEGER.fullmatch(text) else None

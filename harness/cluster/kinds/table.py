@@ -1,0 +1,117 @@
+"""The kinds that a cluster is read from: a table of ours, and those that plugins bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+
+from harness.cluster.coverage import configuration as configuration_fields
+from harness.cluster.coverage import core as core_fields
+from harness.cluster.coverage import kueue as kueue_fields
+from harness.cluster.coverage import pods as pod_fields
+from harness.cluster.coverage import scheduling as scheduling_fields
+from harness.cluster.coverage import workloads as workload_fields
+from harness.cluster.draft import Draft
+from harness.cluster.kinds import core, kueue, scheduling
+from harness.cluster.kinds.kind import Kind, KindSpec
+from harness.cluster.kinds.kueue_configuration import read_kueue_configuration
+from harness.cluster.kinds.pod_groups import read_pod_group
+from harness.cluster.kinds.queues_missing import check_queues
+from harness.cluster.kinds.scheduling_groups import (
+    check_scheduling_groups,
+    read_scheduling_pod_group,
+    read_scheduling_workload,
+)
+from harness.cluster.kinds.topology import check_topologies, read_topology
+from harness.cluster.kinds.workloads import read_workload
+from harness.plugins.loading import installed_kinds
+from harness.plugins.registries import Registry
+
+KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
+"""The API group of Kueue's own Configuration."""
+
+_KUEUE = ("v1beta1", "v1beta2")
+_SCHEDULING_WORKLOAD = ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1")
+
+OURS: Mapping[tuple[str, str], Kind] = {
+    ("", "Node"): Kind(("v1",), core.read_node, core_fields.NODE),
+    ("", "Namespace"): Kind(("v1",), core.read_namespace, core_fields.NAMESPACE),
+    ("harness", "NodePool"): Kind(("v1",), core.read_node_pool, core_fields.NODE_POOL),
+    ("scheduling.k8s.io", "PriorityClass"): Kind(
+        ("v1",), core.read_priority_class, core_fields.PRIORITY_CLASS
+    ),
+    ("", "Pod"): Kind(("v1",), scheduling.read_running_pod, pod_fields.POD),
+    ("policy", "PodDisruptionBudget"): Kind(("v1",), scheduling.read_budget, core_fields.DISRUPTION_BUDGET),
+    ("scheduling.x-k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
+    ("scheduling.sigs.k8s.io", "PodGroup"): Kind(("v1alpha1",), read_pod_group, scheduling_fields.POD_GROUP),
+    ("scheduling.k8s.io", "Workload"): Kind(
+        _SCHEDULING_WORKLOAD, read_scheduling_workload, scheduling_fields.SCHEDULING_WORKLOAD
+    ),
+    ("scheduling.k8s.io", "PodGroup"): Kind(
+        _SCHEDULING_WORKLOAD[1:], read_scheduling_pod_group, scheduling_fields.SCHEDULING_POD_GROUP
+    ),
+    ("kubescheduler.config.k8s.io", "KubeSchedulerConfiguration"): Kind(
+        ("v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"),
+        scheduling.read_configuration,
+        scheduling_fields.SCHEDULER_CONFIGURATION,
+    ),
+    ("componentconfig", "KubeSchedulerConfiguration"): Kind(  # where it was until Kubernetes 1.12
+        ("v1alpha1",), scheduling.read_configuration, scheduling_fields.SCHEDULER_CONFIGURATION
+    ),
+    ("kueue.x-k8s.io", "Topology"): Kind(("v1alpha1", *_KUEUE), read_topology, kueue_fields.TOPOLOGY),
+    ("kueue.x-k8s.io", "ResourceFlavor"): Kind(
+        _KUEUE, kueue.read_resource_flavor, kueue_fields.RESOURCE_FLAVOR
+    ),
+    ("kueue.x-k8s.io", "ClusterQueue"): Kind(_KUEUE, kueue.read_cluster_queue, kueue_fields.CLUSTER_QUEUE),
+    ("kueue.x-k8s.io", "Cohort"): Kind(("v1alpha1", *_KUEUE), kueue.read_cohort, kueue_fields.COHORT),
+    ("kueue.x-k8s.io", "LocalQueue"): Kind(_KUEUE, kueue.read_local_queue, kueue_fields.LOCAL_QUEUE),
+    ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(
+        _KUEUE, kueue.read_workload_priority_class, kueue_fields.WORKLOAD_PRIORITY_CLASS
+    ),
+    ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload, workload_fields.WORKLOAD),
+    ("config.kueue.x-k8s.io", "Configuration"): Kind(
+        _KUEUE, read_kueue_configuration, configuration_fields.CONFIGURATION
+    ),
+}
+
+CHECKS: tuple[Callable[[Draft], None], ...] = (
+    core.check_core,
+    kueue.check_kueue,
+    check_queues,
+    check_topologies,
+    scheduling.check_scheduling,
+    check_scheduling_groups,
+)
+"""Rules between objects of our kinds, checked once all of them were read, before those of plugins."""
+
+
+class Kinds(Mapping[tuple[str, str], Kind]):
+    """API group and kind -> how it is read.
+
+    Args:
+        brought: kinds that plugins bring; by default those of the installed ones, which are loaded when a
+            manifest is met that is of none of ours. They count whichever plugins a replay leaves out, so that
+            a manifest means the same in all of them.
+    """
+
+    def __init__(self, brought: Registry[KindSpec] | None = None) -> None:
+        self._brought = brought
+
+    def __getitem__(self, key: tuple[str, str]) -> Kind:
+        found = OURS.get(key)
+        return self._of_plugins[key] if found is None else found
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return chain(OURS, self._of_plugins)
+
+    def __len__(self) -> int:
+        return len(OURS) + len(self._of_plugins)
+
+    @property
+    def _of_plugins(self) -> Mapping[tuple[str, str], Kind]:
+        specs = installed_kinds() if self._brought is None else self._brought
+        return {(spec.group, spec.kind): spec.how for spec in specs}
+
+
+KINDS = Kinds()
+"""Our kinds and those of installed plugins."""

@@ -1,0 +1,133 @@
+"""Kueue's topologies: the levels that nodes are grouped by, and what a pod set asks of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.model import ResourceFlavor
+from harness.cluster.yaml.fields import Fields
+
+PODSET = "kueue.x-k8s.io/podset-"
+"""What the annotations begin with by which the pods of a pod set ask for a topology."""
+
+TOPOLOGY_ANNOTATIONS = tuple(
+    f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
+)
+"""Those by which Kueue tells pods that it has found a place for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A Topology.
+
+    Attributes:
+        levels: the node labels that name a node's domains, from the coarsest to the finest.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLayer:
+    """Pods in groups of `size`, each of which has to be in one domain of `level`."""
+
+    level: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRequest:
+    """A pod set's `topologyRequest`.
+
+    Attributes:
+        required: the level of which one domain has to take all pods; "" for none.
+        preferred: the level of which one domain should take all pods; "" for none.
+        unconstrained: any domains will do.
+        slices: layers of groups, from the outermost to the innermost.
+        group: pod sets of one group are placed together; "" for none.
+    """
+
+    required: str = ""
+    preferred: str = ""
+    unconstrained: bool = False
+    slices: tuple[SliceLayer, ...] = ()
+    group: str = ""
+
+    @property
+    def explicit(self) -> bool:
+        """Whether it asks for a placement; to be of a group does not."""
+        return bool(self.required or self.preferred or self.unconstrained or self.slices)
+
+
+def read_topology(fields: Fields, draft: Draft) -> None:
+    """A Topology: its levels."""
+    name = read_metadata(fields).name
+    levels: list[str] = []
+    for item in fields.child("spec").items("levels"):
+        label = item.string("nodeLabel", required=True)
+        if label in levels:
+            item.fault("nodeLabel", f"{label} is a level already")
+        levels.append(label)
+    if not levels:
+        fields.child("spec").fault("levels", "must name at least one level")
+    draft.topologies.add(name, Topology(name, tuple(levels)), fields)
+
+
+def check_topologies(draft: Draft) -> None:
+    """A topology that a flavor names has to exist; warn of what its nodes cannot be grouped by."""
+    for name, flavor in draft.flavors.items():
+        topology = draft.topologies.get(flavor.topology)
+        if topology is not None:
+            _check_nodes(draft, flavor, topology)
+        elif flavor.topology:
+            what = f"there is no Topology {flavor.topology}: give its manifest, or leave the name out"
+            draft.flavors.fields(name).fault("spec.topologyName", what)
+
+
+def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:
+    """Warn of nodes without a label of a level, of none with all, and of values in several domains."""
+    wanted = flavor.node_labels.items()
+    own = [node for node in draft.nodes.values() if wanted <= node.labels.items()]
+    for node in own:
+        missing = [level for level in topology.levels if level not in node.labels]
+        if missing:
+            what = f"has no label {missing[0]}, a level of Topology {topology.name}: no job is placed there"
+            draft.warnings.add("Node", node.name, what)
+    grouped = [node.labels for node in own if node.labels.keys() >= set(topology.levels)]
+    if not grouped:
+        what = f"no node has its labels and those of Topology {topology.name}: no job is placed there"
+        draft.warnings.add("ResourceFlavor", flavor.name, what)
+    for outer, inner in pairwise(topology.levels):
+        above: dict[str, set[str]] = {}
+        for labels in grouped:
+            above.setdefault(labels[inner], set()).add(labels[outer])
+        for value, parents in above.items():
+            if len(parents) > 1:
+                what = (
+                    f"{inner} {value} is in {outer} {' and '.join(sorted(parents)[:2])}: "
+                    "levels do not nest, and it counts as one domain in each"
+                )
+                draft.warnings.add("Topology", topology.name, what)
+                break
+
+
+def read_topology_request(fields: Fields) -> TopologyRequest:
+    """A `topologyRequest`; a single layer of slices may be written without a list."""
+    layers = tuple(
+        SliceLayer(item.string("topology", required=True), item.integer("size", 1, required=True, least=1))
+        for item in fields.items("podsetSliceRequiredTopologyConstraints")
+    )
+    level = fields.string("podSetSliceRequiredTopology")
+    size = fields.integer("podSetSliceSize", 1, least=1)
+    if not layers and level:
+        layers = (SliceLayer(level, size),)
+    return TopologyRequest(
+        fields.string("required"),
+        fields.string("preferred"),
+        fields.boolean("unconstrained"),
+        layers,
+        fields.string("podSetGroupName"),
+    )

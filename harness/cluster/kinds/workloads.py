@@ -1,0 +1,350 @@
+"""Reads Kueue's Workload, v1beta1 and v1beta2: what a job asks for, what it was given, and how it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from harness.base.units import SECOND
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
+from harness.cluster.kinds.topology import TopologyRequest, read_topology_request
+from harness.cluster.kinds.topology_assignments import TopologyAssignment, read_topology_assignment
+from harness.cluster.model import NEWER, frozen
+from harness.cluster.yaml.fields import Fields
+from harness.policy import PodSet
+
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+DEADLINE = "activeDeadlineSeconds"
+"""How long a pod, or a Job, may run."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a Workload; `since` is microseconds since 1970."""
+
+    status: bool
+    reason: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class PodSetAssignment:
+    """What one pod set was admitted with: flavor of each resource, total amounts, number of pods, places."""
+
+    name: str
+    count: int
+    flavors: Mapping[str, str]
+    usage: Mapping[str, int]
+    topology: TopologyAssignment | None = field(default=None, metadata=NEWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Where a Workload holds quota."""
+
+    cluster_queue: str
+    assignments: tuple[PodSetAssignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A Kueue Workload.
+
+    Attributes:
+        created: microseconds since 1970; None when the manifest does not say.
+        queue: its LocalQueue.
+        boost: the number in its priority-boost annotation, 0 if there is none.
+        active: False when it was deactivated.
+        reclaimable: pod set -> pods that have ended and need no quota any more.
+        grace_period: the longest of its pods' times to end, microseconds; None where none says it.
+        time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
+        gated_by: the text of its admission-gated-by annotation, "" if there is none.
+        time_outs: how often its pods were not ready in time.
+        requeue_at: until when it stays away from its queue, microseconds since 1970; None where it does not.
+        deadline: how long its pods may run, microseconds; None where one of a pod set may run for ever.
+        began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
+            dump does not have that.
+        ended: pod set -> further pods that have ended; they need no node any more, and hold their quota until
+            `reclaimable` counts them.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    created: int | None
+    queue: str
+    priority: int
+    priority_class: str
+    boost: int
+    active: bool
+    pod_sets: tuple[PodSet, ...]
+    admission: Admission | None = None
+    conditions: Mapping[str, Condition] = field(default_factory=frozen)
+    reclaimable: Mapping[str, int] = field(default_factory=frozen)
+    grace_period: int | None = field(default=None, metadata=NEWER)
+    time_left: int | None = field(default=None, metadata=NEWER)
+    gated_by: str = field(default="", metadata=NEWER)
+    time_outs: int = field(default=0, metadata=NEWER)
+    requeue_at: int | None = field(default=None, metadata=NEWER)
+    deadline: int | None = field(default=None, metadata=NEWER)
+    began: int | None = field(default=None, metadata=NEWER)
+    ended: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name, as Kueue's messages write them."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def holds_quota(self) -> bool:
+        """Whether it holds the quota of its admission; deactivated, it does until its pods are gone."""
+        return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended."""
+        return self.is_true("Finished")
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is not over: it has not ended, and if it was deactivated it still holds quota."""
+        return self.holds_quota or (self.active and not self.finished)
+
+    def over(self, pod_set: PodSet) -> int:
+        """How many pods of a pod set have ended and do not run again."""
+        found = self.reclaimable.get(pod_set.name, 0) + self.ended.get(pod_set.name, 0)
+        return min(found, pod_set.count)
+
+    def is_true(self, condition: str) -> bool:
+        """Whether it has a condition with status True."""
+        found = self.conditions.get(condition)
+        return found is not None and found.status
+
+
+def read_workload(fields: Fields, draft: Draft) -> None:
+    """A Workload: pending, holding quota, or finished."""
+    found = workload_from(fields, draft.pod_sets)
+    draft.workloads.add((found.namespace, found.name), found, fields)
+
+
+def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:
+    """A Workload from its manifest.
+
+    Args:
+        fields: the manifest.
+        known: pod sets that were read before, by their text; Workloads that ask for the same share them.
+    """
+    metadata = read_metadata(fields)
+    more = fields.child("metadata")
+    spec = fields.child("spec")
+    status = fields.child("status")
+    reference = spec.child("priorityClassRef")
+    requeue = status.child("requeueState")
+    return Workload(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=more.string("uid"),
+        created=read_time(more, "creationTimestamp"),
+        queue=spec.string("queueName"),
+        priority=spec.integer("priority"),
+        priority_class=reference.string("name") or spec.string("priorityClassName"),
+        boost=_boost(more.raw("annotations")),
+        active=spec.boolean("active", True),
+        pod_sets=_pod_sets(spec, known),
+        admission=_read_admission(status.child("admission")) if "admission" in status else None,
+        conditions=frozen(dict(_read_condition(item) for item in status.items("conditions"))),
+        reclaimable=frozen(
+            {item.string("name"): item.integer("count", least=0) for item in status.items("reclaimablePods")}
+        ),
+        grace_period=_grace_period(spec),
+        time_left=_time_left(spec, status),
+        gated_by=_gated_by(more.raw("annotations")),
+        time_outs=requeue.integer("count", least=0),
+        requeue_at=read_time(requeue, "requeueAt"),
+        deadline=_deadline(spec),
+    )
+
+
+def _grace_period(spec: Fields) -> int | None:
+    """The longest time that pods of a pod set have to end once they are told to."""
+    name = "terminationGracePeriodSeconds"
+    pods = [item.child("template").child("spec") for item in spec.items("podSets")]
+    times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
+    return max(times, default=None)
+
+
+def _deadline(spec: Fields) -> int | None:
+    """When the last of its pods has to end, by `activeDeadlineSeconds` of every pod set."""
+    times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def read_deadline(spec: Fields) -> int | None:
+    """The `activeDeadlineSeconds` of a pod's `spec`, microseconds; None without one."""
+    return spec.integer(DEADLINE, least=1) * SECOND if DEADLINE in spec else None
+
+
+def _time_left(spec: Fields, status: Fields) -> int | None:
+    """What is left of `maximumExecutionTimeSeconds`; v1beta1 misspells what has passed of it."""
+    name = "maximumExecutionTimeSeconds"
+    spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
+    past = max(status.integer(each, least=0) for each in spellings)
+    return max(0, spec.integer(name, least=1) - past) * SECOND if name in spec else None
+
+
+def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSet, ...]:
+    text = repr(spec.raw("podSets"))
+    pod_sets = known.get(text)
+    if pod_sets is None:
+        before = len(spec.faults)
+        pod_sets = tuple(read_pod_set(item) for item in spec.items("podSets"))
+        if not pod_sets:
+            spec.fault("podSets", "must name at least one pod set")
+        if len(spec.faults) == before:
+            known[text] = pod_sets
+    return pod_sets
+
+
+def read_time(fields: Fields, name: str) -> int | None:
+    """A time as Kubernetes writes it, in microseconds since 1970; None when absent or faulty."""
+    text = fields.raw(name)
+    if text is None:
+        return None
+    try:
+        moment = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        fields.fault(name, f"{text!r} is not a time such as 2025-01-31T08:00:00Z")
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    since = moment - _EPOCH
+    return (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def read_pod_set(fields: Fields) -> PodSet:
+    """One of a Workload's `podSets`, or a mapping of the same shape: name, count, minCount, template."""
+    count = fields.integer("count", 1, least=0)
+    least = fields.integer("minCount", count, least=1, most=max(1, count))
+    template = fields.child("template")
+    spec = template.child("spec")
+    containers = [Container(item, saturating_amounts) for item in spec.items("containers")]
+    init = [Container(item, saturating_amounts) for item in spec.items("initContainers")]
+    _, as_whole = read_resources(spec, saturating_amounts)
+    return PodSet(
+        name=fields.string("name", "main"),
+        count=count,
+        min_count=least if "minCount" in fields else count,
+        requests=frozen(pod_requests(containers, init, {}, as_whole, spec.amounts("overhead"))),
+        limits=frozen(_pod_limits(containers)),
+        labels=template.child("metadata").strings("labels"),
+        node_selector=spec.strings("nodeSelector"),
+        tolerations=_as_json(spec.raw("tolerations")),
+        affinity=_as_json(spec.raw("affinity")),
+        pod_template=_as_json(_rest_of_template(spec)),
+        topology=_topology(fields),
+    )
+
+
+def _topology(fields: Fields) -> TopologyRequest | None:
+    """A pod set's `topologyRequest`; None where it asks for nothing."""
+    found = read_topology_request(fields.child("topologyRequest"))
+    return None if found == TopologyRequest() else found
+
+
+def _pod_limits(containers: list[Container]) -> dict[str, int]:
+    """What one pod is limited to; a resource that some container has no limit for is not limited."""
+    tables = [container.limits for container in containers]
+    limited = (
+        [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
+    )
+    return {resource: sum(table[resource] for table in tables) for resource in limited}
+
+
+_SCHEDULING = (
+    "hostNetwork",
+    "nodeName",
+    "overhead",
+    "priority",
+    "priorityClassName",
+    "resourceClaims",
+    "resources",
+    "runtimeClassName",
+    "schedulerName",
+    "topologySpreadConstraints",
+)
+
+
+_OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(
+    {"containers": ("ports", "resources"), "initContainers": ("ports", "resources", "restartPolicy")}
+)
+
+
+def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
+    """What else of a pod template tells two workloads apart for the scheduler; None in the usual case.
+
+    Where a pod's requests and limits are not simply those of its one container, its containers are kept.
+    """
+    rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
+    found = {name: _mappings(spec.raw(name)) for name in ("containers", "initContainers")}
+    every = [*found["containers"], *found["initContainers"]]
+    if len(every) > 1 or any("ports" in item for item in every) or {"overhead", "resources"} & rest.keys():
+        for name, items in found.items():
+            if items:
+                rest[name] = [
+                    {key: item[key] for key in _OF_CONTAINERS[name] if key in item} for item in items
+                ]
+    return rest or None
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The mappings of a list; none of what is no list, which is a fault already."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _read_condition(fields: Fields) -> tuple[str, Condition]:
+    status = fields.choice("status", ("True", "False", "Unknown"), "Unknown")
+    since = read_time(fields, "lastTransitionTime") or 0
+    return fields.string("type", required=True), Condition(status == "True", fields.string("reason"), since)
+
+
+def _as_json(value: Any) -> str | None:
+    return json.dumps(value, sort_keys=True) if value else None
+
+
+def _read_admission(fields: Fields) -> Admission:
+    return Admission(
+        fields.string("clusterQueue", required=True),
+        tuple(
+            PodSetAssignment(
+                item.string("name", "main"),
+                item.integer("count", -1),
+                item.strings("flavors"),
+                item.amounts("resourceUsage"),
+                read_topology_assignment(item.child("topologyAssignment")),
+            )
+            for item in fields.items("podSetAssignments")
+        ),
+    )
+
+
+def _gated_by(annotations: Any) -> str:
+    """An empty annotation is no gate."""
+    text = annotations.get(ADMISSION_GATED_BY) if isinstance(annotations, Mapping) else None
+    return text if isinstance(text, str) else ""
+
+
+def _boost(annotations: Any) -> int:
+    """Kueue takes an annotation that is no number for 0."""
+    text = annotations.get(PRIORITY_BOOST, "0") if isinstance(annotations, Mapping) else "0"
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return 0

@@ -1,0 +1,70 @@
+"""A cluster on which one quota is alone: what is its own and no more, with nobody to borrow from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.base.frozen import Frozen
+from harness.cluster.kinds.elastic import CORE_RESOURCES, semantics_of
+from harness.cluster.model import UNLIMITED, ClusterQueue, FlavorQuotas, ResourceGroup, ResourceQuota, frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from harness.cluster.kinds.elastic import ElasticQuota
+    from harness.cluster.model import Cluster
+
+
+def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
+    """The cluster with the quotas of some jobs and no others, each bounded by what is nominally its own.
+
+    A ClusterQueue leaves its cohort; an ElasticQuota has its `min` as `max` too, for the resources that it
+    names, and its semantics stay those of all together. Plugins go by the one or by the other. Nodes stay as
+    they are: none of them is the quota's own, and quota is what bounds it there.
+
+    Args:
+        cluster: with all quotas.
+        quota: the ClusterQueue or ElasticQuota that the jobs count against.
+        elastic: the ElasticQuotas that they count against for plugins which go by these.
+    """
+    queue = cluster.cluster_queues.get(quota)
+    doors = {key: local for key, local in cluster.local_queues.items() if local.cluster_queue == quota}
+    semantics = semantics_of(cluster.elastic_quotas)
+    return replace(
+        cluster,
+        cluster_queues=frozen({} if queue is None else {quota: _without_cohort(queue)}),
+        cohorts=frozen({}),
+        local_queues=Frozen(doors),
+        elastic_quotas=frozen(
+            {
+                name: _bounded(each, semantics)
+                for name, each in cluster.elastic_quotas.items()
+                if name in elastic
+            }
+        ),
+    )
+
+
+def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
+    """The queue without anybody to share with: limits of borrowing and lending mean nothing then."""
+    groups = tuple(
+        ResourceGroup(
+            group.covered_resources,
+            tuple(
+                FlavorQuotas(
+                    each.flavor,
+                    frozen({name: ResourceQuota(quota.nominal) for name, quota in each.resources.items()}),
+                )
+                for each in group.flavors
+            ),
+        )
+        for group in queue.resource_groups
+    )
+    return replace(queue, cohort="", resource_groups=groups)
+
+
+def _bounded(quota: ElasticQuota, semantics: str) -> ElasticQuota:
+    """The quota with nothing above it, and what is guaranteed as its bound; what it does not name stays."""
+    bound = dict.fromkeys(CORE_RESOURCES, UNLIMITED) if quota.max is None else quota.max
+    return replace(quota, max=frozen({**bound, **(quota.min or {})}), parent="", semantics=semantics)

@@ -1,0 +1,1 @@
+"""YAML as Kubernetes reads it, the files it is in, and its fields."""

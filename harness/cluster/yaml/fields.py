@@ -1,0 +1,236 @@
+"""Reads a manifest field by field: typed, with all faults collected, and nothing left unread in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from harness.base.errors import Fault, InputError
+from harness.base.units import parse_quantity, round_up
+from harness.cluster.model import UNLIMITED, frozen
+from harness.cluster.yaml.scalars import Word
+
+
+class WebhookFault(Fault):
+    """A fault that a cluster's admission webhooks find; a component that got the object works with it."""
+
+
+class Fields:
+    """A mapping of a manifest that is being read.
+
+    A getter notes the field as read, answers its value or the default, and adds a fault (instead of raising)
+    when the value has the wrong type, so that one pass finds everything. `unread()` tells what nobody asked
+    for.
+
+    Args:
+        value: the mapping; anything else is a fault.
+        where: file, document and object, for messages.
+        faults: where faults are collected.
+        path: the field path that leads here, such as `spec.template`.
+    """
+
+    def __init__(self, value: Any, where: str, faults: list[Fault], path: str = "") -> None:
+        self.where = where
+        self.faults = faults
+        self.path = path
+        self._read: set[str] = set()
+        self._words: list[tuple[str, str]] = []
+        self._children: list[Fields] = []
+        self._mapping: Mapping[str, Any] = {}
+        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+            self._mapping = value
+        elif value is not None:
+            self.fault("", f"must be a mapping of names to values, not {shown(value)}")
+
+    def __contains__(self, name: str) -> bool:
+        return self._mapping.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._mapping)
+
+    def fault(self, name: str, what: str) -> None:
+        """Add a fault at a field of this mapping."""
+        self.faults.append(Fault(self._place(name), what))
+
+    def refuse(self, name: str, what: str) -> None:
+        """Add a fault that only an admission webhook would find."""
+        self.faults.append(WebhookFault(self._place(name), what))
+
+    def _place(self, name: str) -> str:
+        path = ".".join(part for part in (self.path, name) if part)
+        return ": ".join(part for part in (self.where, path) if part)
+
+    def raw(self, name: str) -> Any:
+        """A field as it stands, noted as read; None when absent."""
+        self._read.add(name)
+        return self._mapping.get(name)
+
+    def string(self, name: str, default: str = "", *, required: bool = False) -> str:
+        """A text field."""
+        value = self.raw(name)
+        if value is None:
+            if required:
+                self.fault(name, "is missing")
+            return default
+        if isinstance(value, str):
+            if required and not value:
+                self.fault(name, "must not be empty")
+            return self._text(name, value)
+        quote = " (put it in quotes)" if isinstance(value, (bool, int, float)) else ""
+        self.fault(name, f"must be text, not {shown(value)}{quote}")
+        return default
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str, *, required: bool = False) -> str:
+        """A text field that allows only certain values."""
+        value = self.string(name, default, required=required)
+        if value not in choices:
+            self.fault(name, f"{value!r} is not one of {', '.join(choices)}")
+            return default
+        return value
+
+    def integer(
+        self,
+        name: str,
+        default: int = 0,
+        *,
+        required: bool = False,
+        least: int = -(2**31),
+        most: int = 2**31 - 1,
+    ) -> int:
+        """A whole number within bounds."""
+        value = self.raw(name)
+        if value is None:
+            if required:
+                self.fault(name, "is missing")
+            return default
+        if isinstance(value, int) and not isinstance(value, bool):
+            if least <= value <= most:
+                return value
+            self.fault(name, f"{value} is out of range ({least} to {most})")
+        else:
+            self.fault(name, f"must be a whole number, not {shown(value)}")
+        return default
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        """A true-or-false field."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, Word):
+            return value.truth
+        if isinstance(value, bool):
+            return value
+        self.fault(name, f"must be true or false, not {shown(value)}")
+        return default
+
+    def quantity(self, name: str) -> Fraction | None:
+        """The exact value of a quantity >= 0; None when absent or faulty."""
+        value = self.raw(name)
+        if value is None:
+            return None
+        if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+            self.fault(name, f"must be a quantity, not {shown(value)}")
+            return None
+        try:
+            quantity = parse_quantity(value)
+        except InputError as error:
+            self.fault(name, str(error))
+            return None
+        if quantity < 0:
+            self.fault(name, f"{value} must not be negative")
+            return None
+        return quantity
+
+    def amount(self, name: str, resource: str) -> int | None:
+        """A quantity of a resource as an amount >= 0; None when absent or faulty."""
+        quantity = self.quantity(name)
+        amount = None if quantity is None else round_up(resource, quantity)
+        if amount is not None and amount > UNLIMITED:
+            self.fault(name, f"is too large for {resource}: it must fit a signed 64-bit integer")
+            return None
+        return amount
+
+    def quota(self, name: str, resource: str) -> int | None:
+        """A quantity of a resource as Kueue counts quota: what does not fit 64 bits is `UNLIMITED`."""
+        quantity = self.quantity(name)
+        return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
+
+    def amounts(self, name: str) -> Mapping[str, int]:
+        """A mapping of resources to quantities, such as `status.allocatable`."""
+        table = self.child(name)
+        found = {resource: table.amount(resource, resource) for resource in table}
+        return frozen({resource: amount for resource, amount in found.items() if amount is not None})
+
+    def strings(self, name: str) -> Mapping[str, str]:
+        """A mapping of names to texts, such as labels."""
+        table = self.child(name)
+        return frozen({key: table.string(key) for key in table})
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        value = self.raw(name)
+        if value is None:
+            return ()
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(self._text(f"{name}[{number}]", item) for number, item in enumerate(value))
+        self.fault(name, f"must be a list of texts, not {shown(value)}")
+        return ()
+
+    def child(self, name: str) -> Fields:
+        """A field that is a mapping itself; empty when absent."""
+        return self._child(self.raw(name), name)
+
+    def items(self, name: str) -> list[Fields]:
+        """A field that is a list of mappings; empty when absent."""
+        value = self.raw(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.fault(name, f"must be a list, not {shown(value)}")
+            return []
+        return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
+
+    def ignore(self, *names: str) -> None:
+        """Note fields as read that need not be."""
+        self._read.update(names)
+
+    def ignore_rest(self) -> None:
+        """Note all further fields as read."""
+        self._read.update(self._mapping)
+
+    def unread(self) -> list[str]:
+        """Paths of the fields that nobody asked for, here and below."""
+        here = [
+            f"{self.path}.{name}" if self.path else name
+            for name in self._mapping
+            if name not in self._read and self._mapping[name] is not None
+        ]
+        return here + [path for child in self._children for path in child.unread()]
+
+    def words(self) -> list[tuple[str, str]]:
+        """Paths of the fields, here and below, whose text is a word that Kubernetes takes for a boolean."""
+        return self._words + [found for child in self._children for found in child.words()]
+
+    def _text(self, name: str, value: str) -> str:
+        if not isinstance(value, Word):
+            return value
+        self._words.append((f"{self.path}.{name}" if self.path else name, str(value)))
+        return str(value)
+
+    def _child(self, value: Any, name: str) -> Fields:
+        path = f"{self.path}.{name}" if self.path else name
+        child = Fields(value, self.where, self.faults, path)
+        self._children.append(child)
+        return child
+
+
+def shown(value: Any) -> str:
+    """A value for a message: short, on one line."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write very long numbers
+        return "a number that is too long to show"
+    except RecursionError:
+        return "a value that is nested too deeply to show"
+    return text if len(text) <= 40 else f"{text[:37]}..."

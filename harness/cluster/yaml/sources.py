@@ -1,0 +1,103 @@
+"""From which files manifests are read: one or several, folders, standard input, plain or gzipped."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from harness.base.errors import ClusterError, Fault
+from harness.base.files.packed import PackedError, unpacked_bytes
+from harness.base.files.standard_input import STANDARD_INPUT, standard_input
+
+_ENDINGS = (".json", ".yaml", ".yml")
+_PACKED = ".gz"
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_BETWEEN = ","
+_HINT = "give a file or a folder of Kubernetes manifests, several with commas between them, or - for stdin"
+
+
+def sources(path: Path) -> list[Path]:
+    """The files and folders that a path names: several may have commas between them.
+
+    A path that is there as a whole is one, whatever its name is.
+
+    Raises:
+        ClusterError: there is nothing before or after a comma.
+    """
+    text = str(path)
+    if _BETWEEN not in text or path.exists():
+        return [path]
+    parts = [part.strip() for part in text.split(_BETWEEN)]
+    if not all(parts):
+        raise ClusterError(text, [Fault("", "names nothing before or after a comma")], hint=_HINT)
+    return [Path(part) for part in parts]
+
+
+def files_of(path: Path) -> list[tuple[str, Path]]:
+    """The files to read, each with what it is called in messages: nothing where it is the only one.
+
+    Raises:
+        ClusterError: a folder is to be built by kustomize first, or holds no such file.
+    """
+    several = sources(path)
+    if len(several) == 1:
+        return _in_folder(path) if path.is_dir() else [("", path)]
+    found: list[tuple[str, Path]] = []
+    for each in several:
+        if each.is_dir():
+            found += [(f"{each.as_posix()}/{name}", file) for name, file in _in_folder(each)]
+        else:
+            found.append((str(each), each))
+    return found
+
+
+def _in_folder(path: Path) -> list[tuple[str, Path]]:
+    """The files of a folder and of those in it, in the order of their paths, but for hidden ones."""
+    found: list[tuple[str, Path]] = []
+
+    def unreadable(error: OSError) -> None:
+        raise _unreadable(path, error) from error
+
+    for folder, folders, names in os.walk(path, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            file = Path(folder, name)
+            if name in _KUSTOMIZATIONS:
+                raise ClusterError(
+                    str(path),
+                    [Fault(file.relative_to(path).as_posix(), "says what kustomize makes of other files")],
+                    hint=f"kubectl kustomize {shlex.quote(str(file.parent))} > FILE, and give that file",
+                )
+            if name.removesuffix(_PACKED).endswith(_ENDINGS) and not name.startswith("."):
+                found.append((file.relative_to(path).as_posix(), file))
+    if not found:
+        raise ClusterError(str(path), [Fault("", f"is a folder without {', '.join(_ENDINGS)} files")])
+    return sorted(found)
+
+
+def text_of(path: Path) -> str:
+    """The text of a file, unpacked if it is gzipped.
+
+    Raises:
+        ClusterError: it cannot be read, is no whole gzip file, or no text.
+    """
+    try:
+        data = standard_input() if path == STANDARD_INPUT else path.read_bytes()
+        data = unpacked_bytes(data)
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        data = error.object
+        line = data.count(b"\n", 0, error.start) + 1
+        what = f"is not text in UTF-8: byte {error.start} (line {line:,}) is {data[error.start]:#04x}"
+        raise ClusterError(str(path), [Fault("", what)]) from error
+    except PackedError as error:
+        raise ClusterError(str(path), [Fault("", str(error))], hint=error.hint) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> ClusterError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    where = str(error.filename) if isinstance(error, OSError) and error.filename else str(path)
+    return ClusterError(where, [Fault("", f"cannot be read: {reason}")], hint=_HINT)

@@ -1,0 +1,378 @@
+"""Recorded decisions of real components, answered again by a plugin and compared.
+
+A corpus is JSON Lines, gzipped or not, one case a line. `expect` of a case is what the component's own code
+answered; a plugin registers a function that answers the same question with its model.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from harness.base.errors import HarnessError, InputError, told
+from harness.base.json_text import parse_json
+from harness.base.names import RULE, is_path
+from harness.base.options import did_you_mean
+from harness.plugins.registries import Registrar
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins
+
+Case: TypeAlias = Mapping[str, Any]
+Answer: TypeAlias = Mapping[str, Any]
+"""What a component answers: the same fields as the case's `expect`."""
+
+_ABSENT = "(absent)"
+_CHUNK = 32  # cases that a process gets at once
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceSpec:
+    """A registered component.
+
+    Attributes:
+        name: the component, as cases name it.
+        answer: answers one case; an error it raises is a case that differs.
+        informative: names of fields that are reported and not judged, at any depth.
+        fields: paths of all that cases may give and configure, such as `given.pods[].pod`, with what is
+            below them; None where the component says itself what it does not know.
+        explain: says in words how an answer came about.
+    """
+
+    name: str
+    answer: Callable[[Case], Answer]
+    help: str
+    informative: frozenset[str]
+    fields: frozenset[str] | None
+    explain: Callable[[Case], str] | None
+    owner: str
+    version: str
+
+
+class RegisterConformance(Registrar[ConformanceSpec]):
+    """What `harness_register_conformance` gets."""
+
+    def __call__(
+        self,
+        name: str,
+        answer: Callable[[Case], Answer],
+        *,
+        help: str,
+        informative: Iterable[str] = (),
+        fields: Iterable[str] | None = None,
+        explain: Callable[[Case], str] | None = None,
+    ) -> None:
+        """Register the function that answers cases of a component.
+
+        A case that gives or configures something beyond `fields`, such as `given.pods[].pod`, is refused: an
+        answer that leaves something out proves nothing. Without `fields` the component looks after it.
+
+        Raises:
+            RegistrationError: something of it cannot be registered; names the plugin.
+        """
+        owner, about = self.owner, self.about(name)
+        if not is_path(name):
+            about.refuse(f"a component is a name, or several with / between them; each is {RULE}")
+        about.texts(help=help)
+        about.functions(answer=answer)
+        about.functions_or_none(explain=explain)
+        reported = frozenset(about.several("informative", informative))
+        known = None if fields is None else frozenset(about.several("fields", fields))
+        self.registry.add(
+            ConformanceSpec(name, answer, help, reported, known, explain, owner.name, owner.version)
+        )
+
+
+class Difference(NamedTuple):
+    """One place where an answer is not the recorded one."""
+
+    path: str
+    expected: Any
+    got: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one case went.
+
+    Attributes:
+        differences: judged ones; empty when the case agrees.
+        informative: differences in fields that are only reported.
+        error: why there is no answer, or "".
+    """
+
+    id: str
+    component: str
+    features: tuple[str, ...]
+    differences: tuple[Difference, ...] = ()
+    informative: tuple[Difference, ...] = ()
+    error: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the plugin answered what the component did."""
+        return not self.differences and not self.error
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many cases of a kind were asked, and how many agree."""
+
+    cases: int = 0
+    agree: int = 0
+
+    def add(self, *, agrees: bool) -> None:
+        """Count a case."""
+        self.cases += 1
+        self.agree += agrees
+
+
+@dataclass(slots=True)
+class Report:
+    """Agreement over many cases.
+
+    Attributes:
+        total: all of them.
+        components: by component.
+        features: by component and feature tag.
+        informative: component and field -> cases in which a field differs that is only reported.
+        differing: the cases that differ, in the order of the corpora.
+    """
+
+    total: Tally = field(default_factory=Tally)
+    components: dict[str, Tally] = field(default_factory=dict)
+    features: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    informative: dict[tuple[str, str], int] = field(default_factory=dict)
+    differing: list[Verdict] = field(default_factory=list)
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one case."""
+        agrees, component = verdict.agrees, verdict.component
+        self.total.add(agrees=agrees)
+        self.components.setdefault(component, Tally()).add(agrees=agrees)
+        for feature in verdict.features:
+            self.features.setdefault((component, feature), Tally()).add(agrees=agrees)
+        for name in sorted({difference.path.rpartition(".")[2] for difference in verdict.informative}):
+            self.informative[component, name] = self.informative.get((component, name), 0) + 1
+        if not agrees:
+            self.differing.append(verdict)
+
+
+# --- corpora ----------------------------------------------------------------------------------------------
+
+
+def read_cases(
+    paths: Iterable[Path],
+    *,
+    component: str | None = None,
+    features: Iterable[str] = (),
+    case: str | None = None,
+) -> Iterator[Case]:
+    """The cases of corpus files, in order.
+
+    Args:
+        paths: files of JSON Lines, gzipped or not.
+        component: only cases of this component.
+        features: only cases with all of these tags.
+        case: only the case of this id.
+
+    Raises:
+        InputError: a file cannot be read, or a line is no case.
+    """
+    wanted = set(features)
+    for path in paths:
+        for number, line in _lines(path):
+            if case is not None and case not in line:
+                continue
+            found = _case(path, number, line)
+            if (
+                (component is None or found["component"] == component)
+                and wanted <= set(found["features"])
+                and (case is None or found["id"] == case)
+            ):
+                yield found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, with their numbers."""
+    import gzip  # every replay imports this module, and none needs it
+
+    number = 0
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if zipped else path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, line.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: line {number} is not text in UTF-8") from error
+    except (OSError, EOFError, zlib.error) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{path}: cannot be read: {reason}", hint="give a corpus, *.jsonl.gz") from error
+
+
+_FIELDS: Mapping[str, type] = {
+    "id": str, "component": str, "features": list, "objects": list, "given": dict, "expect": dict,
+}  # fmt: skip
+
+
+def _case(path: Path, number: int, line: str) -> Case:
+    try:
+        case = parse_json(line)
+    except ValueError as error:
+        raise InputError(f"{path}: line {number} is not JSON: {error}") from error
+    if not isinstance(case, dict):
+        raise InputError(f"{path}: line {number} is not a case: a case is a mapping")
+    wrong = [name for name, kind in _FIELDS.items() if not isinstance(case.get(name), kind)]
+    if wrong:
+        raise InputError(f"{path}: line {number} is not a case: it lacks {', '.join(wrong)}")
+    for name, kind, what in (("features", str, "texts"), ("objects", dict, "mappings")):
+        if not all(isinstance(item, kind) for item in case[name]):
+            raise InputError(f"{path}: line {number} is not a case: its {name} are to be {what}")
+    found: Case = case
+    return found
+
+
+# --- asking -----------------------------------------------------------------------------------------------
+
+
+def check(cases: Iterable[Case], plugins: Plugins, *, jobs: int = 1, block: Sequence[str] = ()) -> Report:
+    """Ask the plugins for an answer to every case, and compare.
+
+    Args:
+        cases: the cases.
+        plugins: the plugins that answer.
+        jobs: how many processes work at it; with more than one each loads the installed plugins anew.
+        block: plugins that these processes leave out.
+
+    Raises:
+        InputError: no plugin answers for the component of a case.
+    """
+    report = Report()
+    if jobs <= 1:
+        for case in cases:
+            report.add(judge(case, component_of(case, plugins)))
+        return report
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_start, initargs=(tuple(block),)
+    ) as pool:
+        asked = iter(_checked(cases, plugins))
+        chunks = iter(lambda: list(islice(asked, _CHUNK)), [])
+        waiting = [pool.submit(_judge_all, chunk) for chunk in islice(chunks, 4 * jobs)]
+        while waiting:
+            for verdict in waiting.pop(0).result():
+                report.add(verdict)
+            waiting += [pool.submit(_judge_all, chunk) for chunk in islice(chunks, 1)]
+    return report
+
+
+def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
+    """The component that a case is about.
+
+    Raises:
+        InputError: no plugin answers for it.
+    """
+    spec = plugins.conformance.get(case["component"])
+    if spec is None:
+        raise InputError(
+            f"case {case['id']}: no plugin answers for component {case['component']!r}",
+            hint=did_you_mean(case["component"], plugins.conformance.names()),
+        )
+    return spec
+
+
+def judge(case: Case, spec: ConformanceSpec) -> Verdict:
+    """Ask for the answer to one case and compare it; an error of the plugin is a case that differs."""
+    error, found = "", []
+    try:
+        _check_fields(case, spec)
+        found = list(differences(case["expect"], spec.answer(case)))
+    except HarnessError as refusal:
+        error = refusal.message
+    except MemoryError:
+        raise
+    except Exception as failure:
+        error = told(failure)
+    judged = [each for each in found if not _parts(each.path) & spec.informative]
+    reported = [each for each in found if _parts(each.path) & spec.informative]
+    return Verdict(
+        case["id"], case["component"], tuple(case["features"]), tuple(judged), tuple(reported), error
+    )
+
+
+_OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
+
+
+def _check_fields(case: Case, spec: ConformanceSpec) -> None:
+    """That the component knows all of a case.
+
+    Raises:
+        InputError: it does not.
+    """
+    if spec.fields is None:
+        return
+    unknown = [name for name in case if name not in _OF_EVERY_CASE]
+    for name in ("given", "config"):
+        unknown += _beyond(case.get(name), name, spec.fields)
+    if unknown:
+        raise InputError(f"cannot be taken: nothing is known of {', '.join(dict.fromkeys(unknown))}")
+
+
+def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
+    """Paths in a value that are not known, nor lead to what is."""
+    if path in known:
+        return
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, Mapping) and any(each.startswith(f"{path}.") for each in known):
+        inner = [(f"{path}.{name}", each) for name, each in value.items()]
+    elif isinstance(value, list) and any(each.startswith(f"{path}[]") for each in known):
+        inner = [(f"{path}[]", each) for each in value]
+    elif value:
+        yield path
+    for deeper, each in inner:
+        yield from _beyond(each, deeper, known)
+
+
+def differences(expected: Any, got: Any, path: str = "") -> Iterator[Difference]:
+    """Where two JSON values differ, down to the smallest part that does."""
+    if isinstance(expected, Mapping) and isinstance(got, Mapping):
+        for name in dict.fromkeys((*expected, *got)):
+            inner = f"{path}.{name}" if path else name
+            yield from differences(expected.get(name, _ABSENT), got.get(name, _ABSENT), inner)
+    elif isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
+        for number in range(max(len(expected), len(got))):
+            pair = [each[number] if number < len(each) else _ABSENT for each in (expected, got)]
+            yield from differences(pair[0], pair[1], f"{path}[{number}]")
+    elif type(expected) is not type(got) or expected != got:
+        yield Difference(path, expected, got)
+
+
+def _parts(path: str) -> set[str]:
+    return {part.partition("[")[0] for part in path.split(".")}
+
+
+def _checked(cases: Iterable[Case], plugins: Plugins) -> Iterator[Case]:
+    for case in cases:
+        component_of(case, plugins)
+        yield case
+
+
+_of_process: list[Plugins] = []  # what `_start` loaded in a process that works for `check`
+
+
+def _start(block: Sequence[str]) -> None:
+    from harness.plugins import load
+
+    _of_process[:] = [load(block=block)]
+
+
+def _judge_all(cases: list[Case]) -> list[Verdict]:
+    return [judge(case, component_of(case, _of_process[0])) for case in cases]

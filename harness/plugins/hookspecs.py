@@ -1,0 +1,76 @@
+"""The hooks that a plugin of `harness` can implement.
+
+A plugin is a module, installed with an entry point in the group `harness`; its functions carry the mark
+`harness.hookimpl`. Hooks are called when things are set up or finished, never for a job or an event, so that
+their cost does not depend on the size of a trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    import click
+
+    from harness.cluster.kinds.kind import RegisterKind
+    from harness.plugins.conformance import RegisterConformance
+    from harness.plugins.registries import RegisterMetric, RegisterPolicy, RegisterReader
+    from harness.plugins.section import RegisterSection
+    from harness.runs.plan import Plan
+    from harness.runs.run import Run
+
+hookspec = pluggy.HookspecMarker("harness")
+hookimpl = pluggy.HookimplMarker("harness")
+
+
+# --- what a plugin adds: called once, when plugins are loaded ---------------------------------------------
+
+
+@hookspec
+def harness_register_policies(register: RegisterPolicy) -> None:
+    """Register policy factories: `register(name, factory, help=..., options=(...), clairvoyant=False)`."""
+
+
+@hookspec
+def harness_register_readers(register: RegisterReader) -> None:
+    """Register trace readers: `register(name, read, help=..., suffixes=(...), options=(...))`."""
+
+
+@hookspec
+def harness_register_kinds(register: RegisterKind) -> None:
+    """Register kinds of manifests: `register(group, kind, versions=(...), read=..., coverage=..., ...)`."""
+
+
+@hookspec
+def harness_register_metrics(register: RegisterMetric) -> None:
+    """Register metrics over a finished run: `register(name, compute, help=...)`."""
+
+
+@hookspec
+def harness_register_sections(register: RegisterSection) -> None:
+    """Register sections of reports: `register(name, make, title=..., help=..., place=...)`."""
+
+
+@hookspec
+def harness_register_conformance(register: RegisterConformance) -> None:
+    """Register components whose recorded cases are answered: `register(name, answer, help=...)`."""
+
+
+@hookspec
+def harness_register_commands(cli: click.Group) -> None:
+    """Add sub-commands to the command line: `cli.add_command(...)`."""
+
+
+# --- around a replay: called once for each ----------------------------------------------------------------
+
+
+@hookspec
+def harness_replay_started(plan: Plan) -> None:
+    """A replay is about to begin; raise a `HarnessError` to stop it."""
+
+
+@hookspec
+def harness_replay_finished(run: Run) -> None:
+    """A replay has ended and its run folder is complete."""

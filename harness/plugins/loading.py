@@ -1,0 +1,261 @@
+"""Finds plugins, loads them, and keeps what they register together with who registered it.
+
+`load()` returns an object that is passed on; there is no manager at module level, so tests and notebooks can
+have as many as they like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pluggy
+
+from harness.base.errors import HarnessError, PluginError, RegistrationError, is_of_plugin, told
+from harness.base.options import did_you_mean
+from harness.plugins import hookspecs
+from harness.plugins.entry_points import installed
+from harness.plugins.registries import (
+    MetricSpec,
+    Owner,
+    PolicySpec,
+    ReaderSpec,
+    RegisterMetric,
+    RegisterPolicy,
+    RegisterReader,
+    Registry,
+    SpecT,
+)
+
+if TYPE_CHECKING:
+    from harness.cluster.kinds.kind import KindSpec
+    from harness.plugins.conformance import ConformanceSpec
+    from harness.plugins.section import SectionSpec
+
+GROUP = "harness"
+_DISTRIBUTION = "harness-replay"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """A plugin that was found: where it comes from, which hooks it has, and why it failed, if it did."""
+
+    name: str
+    module: str
+    distribution: str
+    version: str
+    hooks: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """All that was loaded, ready to be passed on; `how` is what `load` was called with."""
+
+    hooks: pluggy.HookRelay
+    policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
+    readers: Registry[ReaderSpec] = field(default_factory=lambda: Registry("reader"))
+    metrics: Registry[MetricSpec] = field(default_factory=lambda: Registry("metric"))
+    sections: Registry[SectionSpec] = field(default_factory=lambda: Registry("section"))
+    conformance: Registry[ConformanceSpec] = field(default_factory=lambda: Registry("conformance component"))
+    kinds: Registry[KindSpec] = field(default_factory=lambda: Registry("kind"))
+    found: tuple[PluginInfo, ...] = field(default=())
+    left_out: tuple[str, ...] = field(default=())
+    how: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[Callable[..., Plugins], tuple[Mapping[str, Any]]]:
+        """Elsewhere they are loaded again, in the same way."""
+        return _loaded, (self.how,)
+
+    @property
+    def registries(self) -> tuple[Registry[Any], ...]:
+        """Everything that plugins register, kind by kind."""
+        return self.policies, self.readers, self.kinds, self.metrics, self.sections, self.conformance
+
+    def policy(self, name: str) -> PolicySpec:
+        """The policy of that name.
+
+        Raises:
+            PluginError: there is none; names what was probably meant and which plugins failed to load.
+        """
+        return self._required(self.policies, name)
+
+    def reader(self, name: str) -> ReaderSpec:
+        """The trace reader of that name.
+
+        Raises:
+            PluginError: there is none.
+        """
+        return self._required(self.readers, name)
+
+    def _required(self, registry: Registry[SpecT], name: str) -> SpecT:
+        spec = registry.get(name)
+        if spec is None:
+            away = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
+            broken = "".join(
+                f"\nplugin {info.name!r} failed to load: {info.error}" for info in self.found if info.error
+            )
+            message = f"there is no {registry.kind} {name!r}{away}{broken}"
+            from harness.base.build import mixed  # only for those who ask in vain
+
+            if broken and (why := mixed()) is not None:
+                raise PluginError(
+                    f"{message}\n{why}",
+                    hint="in a checkout call `harness`, not `python -m harness`, or set PYTHONSAFEPATH=1",
+                )
+            theirs = [each.name for each in registry if each.owner == name]
+            if theirs:
+                raise PluginError(message, hint=f"the plugin {name} has {' and '.join(theirs)}")
+            raise PluginError(message, hint=did_you_mean(name, registry.names()))
+        return spec
+
+
+def load(
+    *, only: Iterable[str] | None = None, block: Iterable[str] = (), extra: Mapping[str, object] | None = None
+) -> Plugins:
+    """Load the installed plugins.
+
+    A plugin that cannot be imported, misspells a hook, registers what cannot be, or fails while it registers
+    is left out and listed in `found` with the reason.
+
+    Args:
+        only: load just these, by entry-point name.
+        block: leave these out, by entry-point name.
+        extra: name -> plugin object, registered like installed ones (for notebooks and tests).
+
+    Raises:
+        PluginError: two plugins register the same name, or a name in `only` or `block` is not installed.
+    """
+    how = {"only": None if only is None else tuple(only), "block": tuple(block), "extra": dict(extra or {})}
+    return _loaded(how)
+
+
+def _loaded(how: Mapping[str, Any]) -> Plugins:
+    """Load plugins; `how` is the arguments of `load`."""
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    loaded = Plugins(manager.hook)
+    found: list[PluginInfo] = []
+    for candidate in _candidates(how["only"], set(how["block"]), how["extra"]):
+        info = candidate.info
+        try:
+            plugin = candidate.load()
+            manager.register(plugin, info.name)
+            manager.check_pending()
+            hooks = tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
+            _register(plugin, info, loaded)
+        except BaseException as error:
+            if not _fails_alone(error):
+                raise
+            found.append(_without(info, error, manager, loaded))
+        else:
+            found.append(replace(info, hooks=hooks))
+    return replace(loaded, found=tuple(found), left_out=tuple(sorted(set(how["block"]))), how=how)
+
+
+def _without(
+    info: PluginInfo, error: BaseException, manager: pluggy.PluginManager, loaded: Plugins
+) -> PluginInfo:
+    """Leave out a plugin that failed with all that it registered; answers what is listed of it."""
+    if manager.has_plugin(info.name):
+        manager.unregister(name=info.name)
+    for registry in loaded.registries:
+        registry.drop_owner(info.name)
+    return replace(info, error=_reason(error))
+
+
+def third_parties() -> set[str]:
+    """The names of installed plugins that are not our own; loads none of them."""
+    return {entry.name for entry, distribution, _ in installed(GROUP) if distribution != _DISTRIBUTION}
+
+
+@cache
+def own_modules() -> tuple[str, ...]:
+    """The modules of our own plugins; loads none of them."""
+    return tuple(
+        sorted(entry.module for entry, distribution, _ in installed(GROUP) if distribution == _DISTRIBUTION)
+    )
+
+
+@cache
+def installed_kinds() -> Registry[KindSpec]:
+    """The kinds of manifests that installed plugins bring; what else they register does not matter.
+
+    A plugin that cannot be loaded brings none: `load` says why.
+
+    Raises:
+        PluginError: two plugins bring one kind.
+    """
+    from harness.cluster.kinds.kind import RegisterKind
+
+    kinds: Registry[KindSpec] = Registry("kind")
+    for candidate in _candidates(None, set(), {}):
+        info, manager = candidate.info, pluggy.PluginManager(GROUP)
+        manager.add_hookspecs(hookspecs)
+        try:
+            manager.register(candidate.load(), info.name)
+            register = RegisterKind(Owner(info.name, info.version, info.module), kinds)
+            manager.hook.harness_register_kinds(register=register)
+        except BaseException as error:
+            if not _fails_alone(error):
+                raise
+            kinds.drop_owner(info.name)
+    return kinds
+
+
+class _Candidate(NamedTuple):
+    info: PluginInfo
+    load: Callable[[], object]
+
+
+def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str, object]) -> list[_Candidate]:
+    """Everything that can be loaded, sorted by name so that no order of installation shows."""
+    candidates = [
+        _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
+        for name, plugin in extra.items()
+    ]
+    candidates += [
+        _Candidate(PluginInfo(entry.name, entry.value, distribution, version), entry.load)
+        for entry, distribution, version in installed(GROUP)
+    ]
+    candidates.sort(key=lambda candidate: (candidate.info.name, candidate.info.module))
+    names = {candidate.info.name for candidate in candidates}
+    wanted = names if only is None else set(only)
+    for name in sorted((wanted | block) - names):
+        raise PluginError(f"there is no plugin {name!r} to load or leave out", hint=did_you_mean(name, names))
+    return [candidate for candidate in candidates if candidate.info.name in wanted - block]
+
+
+def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
+    """Call the plugin's registration hooks with registrars that know whose they are."""
+    from harness.cluster.kinds.kind import RegisterKind
+    from harness.plugins.conformance import RegisterConformance
+    from harness.plugins.section import RegisterSection
+
+    owner = Owner(info.name, info.version, info.module if info.distribution else "")
+    hooks = loaded.hooks
+    for hook, register in (
+        (hooks.harness_register_policies, RegisterPolicy(owner, loaded.policies)),
+        (hooks.harness_register_readers, RegisterReader(owner, loaded.readers)),
+        (hooks.harness_register_kinds, RegisterKind(owner, loaded.kinds)),
+        (hooks.harness_register_metrics, RegisterMetric(owner, loaded.metrics)),
+        (hooks.harness_register_sections, RegisterSection(owner, loaded.sections)),
+        (hooks.harness_register_conformance, RegisterConformance(owner, loaded.conformance)),
+    ):
+        for implementation in hook.get_hookimpls():
+            if implementation.plugin is plugin:
+                implementation.function(*((register,) if implementation.argnames else ()))
+
+
+def _fails_alone(error: BaseException) -> bool:
+    """Whether an error leaves out the plugin that raised it; two plugins of one name are refused."""
+    if isinstance(error, PluginError):
+        return isinstance(error, RegistrationError)
+    return is_of_plugin(error) or isinstance(error, HarnessError)
+
+
+def _reason(error: BaseException) -> str:
+    text = error.message if isinstance(error, RegistrationError) else told(error)
+    return text.splitlines()[0]

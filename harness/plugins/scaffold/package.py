@@ -1,0 +1,185 @@
+"""Writes a package of a plugin that installs, passes its own tests and is used at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
+from keyword import iskeyword
+from pathlib import Path
+
+from harness.base.errors import PluginError
+from harness.base.files.whole import whole_folder
+from harness.plugins import Plugins
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
+_LONGEST = 60
+_ENDING = ".tmpl"
+_BLANK = re.compile(r"\{\{ (\w+) \}\}")
+_COMMON = "package"
+_DEVICES = frozenset(
+    ("aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
+)
+"""What Windows takes for a device, so that nobody could check out a folder of that name there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a package can bring.
+
+    Attributes:
+        registry: what it is registered as.
+        about: what the template does, as the package's description.
+        use: the commands that use it, once it is installed; `{name}` is its name, `{trace}` a trace.
+    """
+
+    registry: str
+    about: str
+    use: tuple[str, ...]
+
+
+KINDS: Mapping[str, Kind] = {
+    "policy": Kind(
+        "policy",
+        "A scheduling policy for harness: the smallest waiting job first.",
+        ("harness replay {trace} --plugin none --plugin {name} --until 2d",),
+    ),
+    "reader": Kind(
+        "reader",
+        "A reader of a trace format for harness: lines of text with a header.",
+        (
+            "harness trace convert tests/example.{name} example.parquet",
+            "harness replay example.parquet --plugin none",
+        ),
+    ),
+    "metric": Kind(
+        "metric",
+        "A metric for harness: the longest wait for a first start, by queue.",
+        (
+            "harness replay {trace} --plugin none --until 2d",
+            "harness compare results/*/none-* --metric {name}.max",
+        ),
+    ),
+    "section": Kind(
+        "section",
+        "A section of the reports of harness: jobs by user.",
+        (
+            "harness replay {trace} --plugin none --until 2d",
+            "harness report results/*/none-* -o report.md",
+        ),
+    ),
+}
+"""The option of `harness plugins new` -> what it writes."""
+
+
+def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
+    """Write the package of a plugin into a new folder of that name.
+
+    Args:
+        parent: where the folder is made.
+        name: what the plugin, and what it registers, is called.
+        kind: one of `KINDS`.
+        plugins: those that are installed.
+
+    Returns:
+        The folder, which is there whole or not at all.
+
+    Raises:
+        PluginError: it cannot be called that, or the folder is there already.
+        OSError: the folder cannot be written.
+    """
+    folder = parent / name
+    module = _checked(name, kind, plugins)
+    if os.path.lexists(folder):
+        raise PluginError(f"{folder} is there already", hint="choose another name, or another folder")
+    _check_import(name, module)
+    blanks = {
+        "name": name,
+        "module": module,
+        "about": KINDS[kind].about,
+        "next": "\n".join(commands(name, kind, "TRACE.parquet")[1:]),
+    }
+    with whole_folder(folder) as new:
+        for each in (_COMMON, kind):
+            for parts, text in _templates(files("harness.plugins.scaffold") / "templates" / each):
+                place = new.joinpath(*(part.replace("module", module) for part in parts[:-1]))
+                place.mkdir(parents=True, exist_ok=True)
+                last = parts[-1].removesuffix(_ENDING).replace("module", module).replace(".name", f".{name}")
+                filled = _BLANK.sub(lambda blank: blanks[blank[1]], text)
+                (place / last).write_text(filled, encoding="utf-8")
+    return folder
+
+
+def commands(name: str, kind: str, trace: str) -> list[str]:
+    """What to do next with a new package, as lines for a shell."""
+    install = [f"cd {name}", "python -m pip install -e '.[test]'", "python -m pytest"]
+    return install + [each.format(name=name, trace=trace) for each in KINDS[kind].use]
+
+
+def _checked(name: str, kind: str, plugins: Plugins) -> str:
+    """The module's name.
+
+    Raises:
+        PluginError: a plugin cannot be called that, or another one is.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise PluginError(
+            f"{name!r} cannot be the name of a plugin",
+            hint=f"use up to {_LONGEST} small letters and digits, with - between words, such as least-slack",
+        )
+    registry = next(each for each in plugins.registries if each.kind == KINDS[kind].registry)
+    owner = next((each.owner for each in registry if each.name == name), None)
+    if owner is None:
+        owner = next((info.name for info in plugins.found if info.name == name), None)
+    if owner is None and kind == "reader":
+        owner = next((each.owner for each in plugins.readers if f".{name}" in each.suffixes), None)
+    if owner is not None:
+        raise PluginError(
+            f"the name {name!r} is taken: the plugin {owner} has it", hint="harness plugins lists all names"
+        )
+    return name.replace("-", "_")
+
+
+def _check_import(name: str, module: str) -> None:
+    """That the package can be installed, and that Python would import no other module by its name.
+
+    Raises:
+        PluginError: it cannot, or would.
+    """
+    if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
+        raise PluginError(f"{name!r} cannot be the name of a plugin: Python itself uses it")
+    if module in _DEVICES:
+        raise PluginError(
+            f"{name!r} cannot be the name of a plugin: on Windows it is a device, and no folder"
+        )
+    taken = f"a module {module}" if find_spec(module) is not None else None
+    if taken is None and _is_installed(f"harness-{name}"):
+        taken = f"a distribution harness-{name}"
+    if taken is not None:
+        raise PluginError(
+            f"the name {name!r} is taken: there is {taken} already",
+            hint="choose another name, or uninstall it",
+        )
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _templates(folder: Traversable, *above: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every template of a folder: the parts of its path, and its text."""
+    for each in sorted(folder.iterdir(), key=lambda item: item.name):
+        if each.is_dir():
+            yield from _templates(each, *above, each.name)
+        elif each.name.endswith(_ENDING):
+            yield (*above, each.name), each.read_text(encoding="utf-8")

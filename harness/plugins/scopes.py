@@ -1,0 +1,93 @@
+"""Scopes: of which part of a run a value is, `all` or `KIND=NAME`, and what each kind means.
+
+A *queue* is what jobs name: a LocalQueue, or what else the trace calls so. A *quota* is what jobs count
+against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a queue against
+none. What holds resources as one, a *holder*, is a quota, or the jobs of a queue that has none.
+
+This is the one place that says which kinds there are; a scope of another kind is an error everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from harness.base.errors import OptionError
+from harness.base.options import nearest, there_is
+
+ALL = "all"
+QUEUE, QUOTA, PRIORITY, USER = "queue", "quota", "priority", "user"
+REASON, BENEFICIARY = "reason", "beneficiary"
+
+KINDS: Mapping[str, str] = {
+    ALL: "everything",
+    QUEUE: "the jobs that name a queue",
+    QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that count against it",
+    PRIORITY: "the jobs of a priority",
+    USER: "the jobs of a user, or `(none)`: those without one",
+    REASON: "the preemptions for a reason",
+    BENEFICIARY: "the preemptions for jobs that name a queue",
+}
+"""Every kind of scope, and of what a value of that scope is."""
+
+
+class Scope(NamedTuple):
+    """A scope, or all scopes of a kind.
+
+    Attributes:
+        kind: one of `KINDS`.
+        name: of the queue, reason, ...; "" of `all`, and where every one of the kind is meant.
+    """
+
+    kind: str
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return _written(self.kind, self.name)
+
+    def holds(self, scope: str) -> bool:
+        """Whether the scope of a value is this one, or of this kind where all of it are meant."""
+        return scope == self.text or (not self.name and scope.startswith(f"{self.kind}="))
+
+
+def parse_scope(text: str) -> Scope:
+    """A scope as it is written.
+
+    Raises:
+        OptionError: there is no such kind; says which there are.
+    """
+    kind, equals, name = text.partition("=")
+    if kind in KINDS and not (equals and (kind == ALL or not name)):
+        return Scope(kind, name)
+    close = nearest(kind, KINDS)
+    meant = "" if close is None else f"did you mean {_written(close, name)!r}? "
+    raise OptionError(
+        f"nothing is measured for scope {text!r}",
+        hint=f"{meant}{there_is(KINDS)}; one of a kind is KIND=NAME, such as queue=prod",
+    )
+
+
+def hint_at(scope: Scope, known: Iterable[str]) -> str:
+    """What was probably meant by a scope that is not known, and what there is.
+
+    Args:
+        scope: the scope.
+        known: the scopes that there are, as text.
+    """
+    kinds: dict[str, list[str]] = {}
+    for kind, _, name in sorted(each.partition("=") for each in set(known)):
+        kinds.setdefault(kind, []).append(name)
+    if not scope.name:
+        return there_is(kinds)
+    of_kind = kinds.get(scope.kind, [])
+    close = nearest(scope.name, of_kind)
+    meant = [_written(scope.kind, close)] if close is not None else []
+    meant += [_written(kind, scope.name) for kind, names in kinds.items() if scope.name in names]
+    there = there_is(_written(scope.kind, name) for name in of_kind) if of_kind else there_is(kinds)
+    return f"did you mean {meant[-1]!r}? {there}" if meant else there
+
+
+def _written(kind: str, name: str) -> str:
+    return kind if kind == ALL or not name else f"{kind}={name}"

@@ -1,0 +1,175 @@
+"""The API server of a cluster: who asks it, by a kubeconfig or from within, and which kinds it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.base.errors import InputError
+from harness.readers.live.answers import UnreachedError
+from harness.readers.live.http import HttpReader, RefusedError, live_module
+
+_GROUP = "kueue.x-k8s.io"
+_DEFAULT = Path("~/.kube/config")
+_IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_PROXY = "kubectl can ask for you: kubectl proxy, and --server http://127.0.0.1:8001"
+_ACCESS = "docs/recording.md has the role that is needed"
+
+
+class Kind(NamedTuple):
+    """A kind of objects.
+
+    Attributes:
+        name: as in manifests.
+        api: its API version.
+        plural: as in paths.
+    """
+
+    name: str
+    api: str
+    plural: str
+
+    def path(self, namespace: str | None) -> str:
+        """Where its objects are, of all namespaces or of one."""
+        root = f"apis/{self.api}" if "/" in self.api else f"api/{self.api}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+
+WORKLOAD, JOB, POD = "Workload", "Job", "Pod"
+_JOBS = Kind(JOB, "batch/v1", "jobs")
+_PODS = Kind(POD, "v1", "pods")
+
+
+class ApiServer(NamedTuple):
+    """A cluster that is only read.
+
+    Attributes:
+        address: of its API server.
+        http: what asks it.
+    """
+
+    address: str
+    http: HttpReader
+
+
+def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    server: str | None = None,
+    token_file: Path | None = None,
+) -> ApiServer:
+    """The cluster of a kubeconfig, of an address, or that this runs in.
+
+    Args:
+        kubeconfig: the file; by default that in `KUBECONFIG`, else `~/.kube/config`, else the service
+            account of this pod.
+        context: of the kubeconfig; by default its current one.
+        server: an address instead, as of `kubectl proxy`.
+        token_file: with an address: the file of a bearer token, read anew when it is refused.
+
+    Raises:
+        InputError: the extra `live` is not installed, or there is nothing of these, or it cannot be used.
+    """
+    library = live_module("lightkube.config.kubeconfig")
+    adapter = live_module("lightkube.config.client_adapter")
+    models = live_module("lightkube.config.models")
+    try:
+        if server is not None:
+            user = models.User(token_file=None if token_file is None else str(token_file))
+            config = library.KubeConfig.from_one(cluster=models.Cluster(server=server), user=user)
+        else:
+            config = _config(library, kubeconfig)
+        single = config.get(context)
+        if single.user is None:
+            single = single._replace(user=models.User())
+        parameters = adapter.ConnectionParams(timeout=None)
+        client = adapter.Client(single, parameters)
+    except InputError:
+        raise
+    except Exception as error:  # a library's errors for a file of ours; their texts may quote the file
+        given = server or kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT
+        said = f": {error}" if type(error).__name__ == "ConfigError" else ""
+        raise InputError(f"{given} cannot be used to reach a cluster{said}", hint=_PROXY) from error
+    return ApiServer(single.cluster.server, HttpReader(client, _status))
+
+
+def _config(library: Any, kubeconfig: Path | None) -> Any:
+    """The configuration in a file, else that of a pod."""
+    named = os.environ.get("KUBECONFIG", "")
+    if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
+        raise InputError(
+            "KUBECONFIG names several files",
+            hint="make one of them: kubectl config view --flatten --raw > one.yaml; --kubeconfig one.yaml",
+        )
+    path = kubeconfig or (Path(named.strip(os.pathsep)) if named else _DEFAULT)
+    if kubeconfig is None and not named and not path.expanduser().is_file():
+        if (_IN_CLUSTER / "token").is_file():
+            return library.KubeConfig.from_service_account()
+        raise InputError(
+            f"there is no kubeconfig: neither --kubeconfig nor KUBECONFIG, no {_DEFAULT}, and this is no pod",
+            hint=f"give --kubeconfig FILE; or {_PROXY}",
+        )
+    if not path.expanduser().is_file():
+        raise InputError(f"there is no kubeconfig {path}", hint="give --kubeconfig FILE")
+    return library.KubeConfig.from_file(path)
+
+
+def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list[str]]:
+    """The kinds that can be recorded, and what is said of those that cannot.
+
+    Each is asked for once, so that what is not allowed is said at once.
+
+    Raises:
+        InputError: the server cannot be reached, or does not let them be read.
+    """
+    kinds, notes = [_JOBS, _PODS], []
+    workloads = _workloads(server)
+    if workloads is None:
+        notes.append(f"the cluster has no {_GROUP}: Kueue is not installed, and no Workloads are recorded")
+    else:
+        kinds.insert(0, workloads)
+    for kind in kinds:
+        _answer(server, kind.path(namespace), {"limit": "1"}, kind.plural)
+    return kinds, notes
+
+
+def _workloads(server: ApiServer) -> Kind | None:
+    """Kueue's Workloads in the version that the server prefers; None where there is no Kueue."""
+    try:
+        group = _answer(server, f"apis/{_GROUP}", {}, f"the API group {_GROUP}")
+    except _NoneError:
+        return None
+    preferred = group.get("preferredVersion") if isinstance(group, Mapping) else None
+    api = preferred.get("groupVersion") if isinstance(preferred, Mapping) else None
+    return Kind(WORKLOAD, api if isinstance(api, str) else f"{_GROUP}/v1beta2", "workloads")
+
+
+class _NoneError(InputError):
+    """The server does not have it."""
+
+
+def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) -> Any:
+    try:
+        return server.http.get(path, params)
+    except UnreachedError as error:
+        raise InputError(
+            f"{server.address}: {error}", hint="is it the right cluster? kubectl cluster-info"
+        ) from error
+    except RefusedError as error:
+        message = f"{server.address}: {what} cannot be read: {error}"
+        if error.status == 404:
+            raise _NoneError(message, hint="is it the address of a cluster's API server?") from error
+        hints = {401: f"the token or certificate is not (or no longer) valid. {_PROXY}", 403: _ACCESS}
+        raise InputError(message, hint=hints.get(error.status)) from error
+    except InputError:
+        raise
+    except Exception as error:  # of a program that gives tokens; it may quote what that printed
+        said = str(error).partition(":")[0] if type(error).__name__ == "ConfigError" else type(error).__name__
+        raise InputError(f"nobody to ask {server.address} as: {said}", hint=_PROXY) from error
+
+
+def _status(answer: Any) -> str:
+    """What a `Status` says."""
+    return str(answer.get("message") or "") if isinstance(answer, Mapping) else ""

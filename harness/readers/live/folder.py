@@ -1,0 +1,215 @@
+"""The folder of a recording: parts are added whole, and what is known survives whoever writes it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.base.errors import InputError
+from harness.base.files.whole import whole_file
+from harness.base.units import SECOND
+from harness.readers.recordings import (
+    ABOUT,
+    FORMAT,
+    FORMAT_KEY,
+    Part,
+    all_parts,
+    is_recording,
+    part_name,
+    parts_of,
+    read_about,
+)
+
+if sys.platform != "win32":
+    import fcntl
+
+_LOCK = "recording.lock"
+_SCHEMA = pa.schema(
+    [
+        ("seen", pa.int64()),
+        *((name, pa.string()) for name in ("event", "api_version", "kind", "namespace", "name", "uid")),
+        ("resource_version", pa.string()),
+        ("object", pa.string()),
+    ]
+)
+_MANY = 64
+"""Parts of about one size that are put together into one: a long recording has few of each size."""
+
+_LARGEST = 16 << 20
+"""Bytes of parts that are put together; they are all in memory for a moment."""
+
+
+class Known(NamedTuple):
+    """An object that was there when it was last seen.
+
+    Attributes:
+        namespace, name: what it is called.
+        api_version: as it was seen.
+        revision: its resource version.
+    """
+
+    namespace: str
+    name: str
+    api_version: str
+    revision: str
+
+
+class Folder:
+    """A recording that is being written.
+
+    Args:
+        path: the folder.
+        about: what it says of itself.
+
+    Attributes:
+        positions: kind -> the resource version up to which all is in the parts.
+        heard: kind -> when the server was last heard then, in ISO 8601.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self.path = path
+        self._about = about
+        self.positions: dict[str, str] = dict(about.get("positions", {}))
+        self.heard: dict[str, str] = dict(about.get("heard", {}))
+        for part in {*all_parts(path)} - {*parts_of(path)}:  # somebody was killed before they were removed
+            part.path.unlink()
+        self._next = max((part.last for part in parts_of(path)), default=0) + 1
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces were added since the recording began."""
+        return self._next - 1
+
+    def known(self) -> dict[str, dict[str, Known]]:
+        """Kind -> uid -> each object that was there at last, by the parts."""
+        found: dict[str, dict[str, Known]] = {}
+        names = ["event", "kind", "uid", "namespace", "name", "api_version", "resource_version"]
+        for part in parts_of(self.path):
+            table = pq.read_table(part.path, columns=names)
+            for row in table.to_pylist():
+                there = found.setdefault(row["kind"], {})
+                if row["event"] in ("DELETED", "GONE"):
+                    there.pop(row["uid"], None)
+                elif row["uid"]:
+                    there[row["uid"]] = Known(
+                        row["namespace"], row["name"], row["api_version"], row["resource_version"]
+                    )
+        return found
+
+    def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
+        """Add what was seen, and then say up to when that is.
+
+        Whoever is killed in between writes some of it again the next time, which counts once.
+
+        Args:
+            rows: what was seen.
+            positions: kind -> the resource version up to which that is all.
+            now: what time it is, microseconds since 1970.
+
+        Raises:
+            InputError: it cannot be written; what was added before is untouched.
+        """
+        try:
+            if rows:
+                table = pa.Table.from_pylist([dict(row) for row in rows], _SCHEMA)
+                self._write(table, self._next, self._next)
+                self._next += 1
+                self._put_together()
+            self.heard |= dict.fromkeys(positions, datetime.fromtimestamp(now // SECOND, UTC).isoformat())
+            self.positions |= positions
+            self._tell()
+        except (OSError, pa.ArrowException) as error:
+            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+            raise InputError(
+                f"{self.path} cannot be written: {reason}",
+                hint="nothing that is in it is lost; make room and begin again soon: for some minutes the "
+                "server still has what could not be written",
+            ) from error
+
+    def _tell(self) -> None:
+        about = {**self._about, FORMAT_KEY: FORMAT, "positions": self.positions, "heard": self.heard}
+        with whole_file(self.path / ABOUT) as file:
+            file.write_text(json.dumps(about, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+    def _write(self, table: pa.Table, first: int, last: int) -> None:
+        with whole_file(self.path / part_name(first, last)) as file:
+            pq.write_table(table, file, compression="zstd")
+
+    def _put_together(self) -> None:
+        """Put many parts of one size together, and remove them when that is done."""
+        parts = parts_of(self.path)
+        for _, alike in groupby(parts, key=_magnitude):
+            several = list(alike)[:_MANY]
+            if len(several) == _MANY and sum(part.path.stat().st_size for part in several) <= _LARGEST:
+                table = pa.concat_tables(pq.read_table(part.path) for part in several)
+                self._write(table, several[0].first, several[-1].last)
+                for part in several:
+                    part.path.unlink()
+                return
+
+
+def _magnitude(part: Part) -> int:
+    """The order of magnitude of the number of pieces in a part."""
+    pieces, magnitude = part.last - part.first + 1, 0
+    while pieces >= _MANY:
+        pieces //= _MANY
+        magnitude += 1
+    return magnitude
+
+
+@contextmanager
+def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
+    """A folder to record into, of which nobody else is recording; made where there is none.
+
+    Args:
+        path: the folder.
+        about: which server and namespace are recorded; a recording goes on only with the same ones.
+
+    Raises:
+        InputError: something else is there, another process records into it, or it cannot be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with (path / _LOCK).open("ab") as lock:
+            _take(lock.fileno(), path)
+            yield _opened(path, about)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _opened(path: Path, about: Mapping[str, Any]) -> Folder:
+    if not is_recording(path):
+        others = sorted(each.name for each in path.iterdir() if each.name != _LOCK)
+        if [name for name in others if not name.startswith(".harness-")]:
+            raise InputError(f"{path} is no recording: it has {others[0]}", hint="give another folder")
+        folder = Folder(path, dict(about))
+        folder.add([], {}, 0)
+        return folder
+    told = read_about(path)
+    for name, value in about.items():
+        if told.get(name) != value:
+            raise InputError(
+                f"{path} is a recording of {name} {told.get(name) or '(all)'}, not {value or '(all)'}",
+                hint="give another folder; harness trace convert reads one recording each",
+            )
+    return Folder(path, told)
+
+
+def _take(descriptor: int, path: Path) -> None:
+    if sys.platform == "win32":
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(
+            f"another process is recording into {path}", hint="end it first, or give another folder"
+        ) from None

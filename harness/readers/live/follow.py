@@ -1,0 +1,213 @@
+"""The objects of one kind over time: listed once, then watched, listed anew only where the server has to.
+
+https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from harness.base.errors import HarnessError
+from harness.readers.live.answers import UnreachedError
+from harness.readers.live.http import HttpReader, RefusedError
+
+LISTED = "LISTED"
+"""The event of an object that a list has, beside those of watches."""
+
+_PAGE = "500"
+_MOST_PAGES = 20_000
+"""Of a list: ten million objects."""
+
+_WATCH = 290
+"""Seconds after which the server ends a watch, and another one begins."""
+
+_PATIENCE = 150.0
+"""Seconds without a byte; a server that is well sends a bookmark every minute."""
+
+_GONE = 410
+_SAID = 2
+"""Failures one after the other that are said, once; a watch that breaks off is as usual."""
+
+_LONGEST = 30.0
+
+
+class Seen(NamedTuple):
+    """A version of an object.
+
+    Attributes:
+        event: ADDED, MODIFIED or DELETED of a watch, or LISTED.
+        manifest: the object.
+    """
+
+    event: str
+    manifest: Mapping[str, Any]
+
+
+class Whole(NamedTuple):
+    """A list has come to its end: what it did not have is not there.
+
+    Attributes:
+        revision: the resource version of the list.
+        uids: of all objects that it had.
+    """
+
+    revision: str
+    uids: frozenset[str]
+
+
+class At(NamedTuple):
+    """All that happened until then was seen.
+
+    Attributes:
+        revision: the resource version to go on from.
+    """
+
+    revision: str
+
+
+class Trouble(NamedTuple):
+    """The server does not answer as it should; it is tried again.
+
+    Attributes:
+        what: is wrong, or empty when it is over.
+    """
+
+    what: str
+
+
+Sign: TypeAlias = Seen | Whole | At | Trouble
+
+
+class _ExpiredError(Exception):
+    """The server no longer has what happened since then."""
+
+
+def follow(
+    http: HttpReader, path: str, revision: str | None, pause: Callable[[float], bool]
+) -> Iterator[Sign]:
+    """What happens to the objects of one kind, without an end.
+
+    Args:
+        http: the server.
+        path: where the objects are.
+        revision: to go on from; None to begin with a list.
+        pause: waits so many seconds; answers whether that is enough for good.
+    """
+    failures = 0
+    while True:
+        trouble, heard = "", False
+        try:
+            if revision is None:
+                for sign in _listed(http, path):
+                    yield sign
+                    if isinstance(sign, Whole):
+                        revision = sign.revision
+            for sign in _watched(http, path, str(revision)):
+                if failures >= _SAID:
+                    yield Trouble("")
+                failures, heard = 0, True
+                yield sign
+                revision = _revision(sign) or revision
+        except _ExpiredError:
+            revision = None
+        except RefusedError as error:
+            if error.status == _GONE:
+                revision = None
+            else:
+                trouble = str(error)
+        except UnreachedError as error:
+            trouble = str(error)
+        except HarnessError:
+            raise
+        except Exception as error:  # of a program that gives tokens; its text may quote what that printed
+            trouble = f"{type(error).__name__}: nobody to ask as"
+        failures = failures + 1 if trouble else 0
+        if failures == _SAID:
+            yield Trouble(f"{trouble}; trying again")
+        if pause(_wait(failures, heard=heard)):
+            return
+
+
+def _wait(failures: int, *, heard: bool) -> float:
+    """Seconds until the next try."""
+    if failures > 1:
+        return min(_LONGEST, 2.0 ** min(failures - 1, 10))
+    return 0.05 if heard else 1.0
+
+
+def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
+    """All objects, page by page.
+
+    A list that expires while it is read is read anew, as a whole: the pages that the server would go on with
+    are of another moment.
+    """
+    params = {"limit": _PAGE}
+    uids: set[str] = set()
+    tokens: set[str] = set()
+    while True:
+        try:
+            page = http.get(path, params)
+        except RefusedError as error:
+            if error.status != _GONE or "continue" not in params:
+                raise
+            params = {"limit": _PAGE}
+            uids.clear()
+            tokens.clear()
+            continue
+        items = page.get("items") if isinstance(page, Mapping) else ()
+        if not isinstance(items, (list, type(None))):
+            raise UnreachedError("the answer is no list of objects")
+        metadata = _map(page, "metadata")
+        named = {"apiVersion": page.get("apiVersion"), "kind": str(page.get("kind")).removesuffix("List")}
+        for number, item in enumerate(items or (), len(uids) + 1):
+            if not isinstance(item, Mapping) or not isinstance(item.get("metadata"), Mapping):
+                raise UnreachedError(f"item {number:,} of the list is no object")
+            uids.add(str(_map(item, "metadata").get("uid")))
+            yield Seen(LISTED, {**named, **item})
+        if not metadata.get("continue"):
+            yield Whole(str(metadata.get("resourceVersion")), frozenset(uids))
+            return
+        token = str(metadata["continue"])
+        if token in tokens or len(tokens) >= _MOST_PAGES:
+            raise UnreachedError("the pages of the list do not advance: it goes on with the same token again")
+        tokens.add(token)
+        params = {**params, "continue": token}
+
+
+def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
+    params = {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": revision,
+        "timeoutSeconds": str(_WATCH),
+    }
+    for event in http.lines(path, params, patience=_PATIENCE):
+        if not isinstance(event, Mapping):
+            raise UnreachedError("the answer is no watch")
+        kind, manifest = str(event.get("type")), event.get("object")
+        if not isinstance(manifest, Mapping):
+            raise UnreachedError("an event of the watch has no object")
+        if kind == "ERROR":
+            code = manifest.get("code")
+            if code == _GONE:
+                raise _ExpiredError
+            said = http.said(str(manifest.get("message") or ""))
+            raise RefusedError(code if isinstance(code, int) else 500, said)
+        yield At(_version(manifest)) if kind == "BOOKMARK" else Seen(kind, manifest)
+
+
+def _revision(sign: Sign) -> str:
+    """The resource version that a sign of a watch leads to; empty where it says none."""
+    if isinstance(sign, At):
+        return sign.revision
+    return _version(sign.manifest) if isinstance(sign, Seen) else ""
+
+
+def _version(manifest: Mapping[str, Any]) -> str:
+    return str(_map(manifest, "metadata").get("resourceVersion") or "")
+
+
+def _map(value: Any, name: str) -> Mapping[str, Any]:
+    inner = value.get(name) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}

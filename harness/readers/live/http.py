@@ -1,0 +1,208 @@
+"""GET requests, and no others: what servers answer as JSON, whole or line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from socket import SHUT_RDWR, socket
+from threading import Event, Timer
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import InputError
+from harness.base.json_text import parse_json
+from harness.readers.live.answers import (
+    BeyondError,
+    Bounds,
+    LateError,
+    UnreachedError,
+    body,
+    lines,
+    stopwatch,
+)
+from harness.readers.live.secrets import Secrets
+
+if TYPE_CHECKING:
+    import httpx2
+
+_INSTALL = "pip install 'harness-replay[live]'"
+_CONNECT = 10.0
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+_SAID = 300
+
+ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
+"""Of a whole answer: as much as text that is unpacked may be in any case."""
+
+STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
+"""Of a watch; etcd takes no object of more than 1.5 MiB."""
+
+REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
+"""Of what is said when something is refused."""
+
+
+class RefusedError(Exception):
+    """A server answered that it does not do it.
+
+    Args:
+        status: the HTTP status.
+        what: what the server says of it.
+    """
+
+    def __init__(self, status: int, what: str) -> None:
+        super().__init__(f"the server answers {status}: {what}" if what else f"the server answers {status}")
+        self.status = status
+        self.what = what
+
+
+def live_module(name: str) -> ModuleType:
+    """A module of the extra `live`.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        what = name.partition(".")[0]
+        raise InputError(f"asking a server needs {what}, which is not installed", hint=_INSTALL) from error
+
+
+class HttpReader:
+    """A server that is only read, with a bound for everything that it sends.
+
+    Args:
+        client: knows its address and who asks; redirections are not followed, so that what says who asks
+            goes nowhere else.
+        refused: what of an answer's body says why something is refused.
+    """
+
+    def __init__(self, client: httpx2.Client, refused: Callable[[Any], str]) -> None:
+        self._client = client
+        self._refused = refused
+        self._sockets: set[socket] = set()
+        self._secrets = Secrets()
+        self._errors = live_module("httpx2")
+
+    def close(self) -> None:
+        """End all connections, also those that another thread is just waiting for."""
+        self._break_off()
+        self._client.close()
+
+    def _break_off(self) -> None:
+        for each in list(self._sockets):
+            with suppress(OSError):
+                each.shutdown(SHUT_RDWR)
+
+    def said(self, text: str) -> str:
+        """What a server says, as it may be shown: without what was sent to it, and not longer than a line."""
+        return self._secrets.hidden(text)[:_SAID]
+
+    def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:
+        """The JSON value of an answer.
+
+        Args:
+            path: after the server's address.
+            params: of the query.
+            patience: seconds without a byte after which it is given up.
+
+        Raises:
+            RefusedError: the status is not one of success.
+            UnreachedError: no answer, or none in JSON.
+            BeyondError, LateError: more of an answer than there may be, or it takes too long.
+        """
+        with self._answer(path, params, patience, ANSWER) as pieces:
+            data = b"".join(pieces)
+        try:
+            return parse_json(data)
+        except ValueError as error:
+            raise UnreachedError("the answer is not JSON") from error
+
+    def lines(self, path: str, params: Mapping[str, str], *, patience: float) -> Iterator[Any]:
+        """The JSON value of every line of an answer, each as soon as it is there.
+
+        Raises:
+            RefusedError, UnreachedError, BeyondError: as for `get`; the second also where it breaks off.
+        """
+        with self._answer(path, params, patience, STREAM) as pieces:
+            for line in lines(pieces, STREAM):
+                if line.strip():
+                    try:
+                        value = parse_json(line)
+                    except ValueError as error:
+                        raise UnreachedError("the answer breaks off within a line") from error
+                    yield value
+
+    @contextmanager
+    def _answer(
+        self, path: str, params: Mapping[str, str], patience: float, bounds: Bounds
+    ) -> Iterator[Iterator[bytes]]:
+        """The pieces of an answer's body; what goes wrong with the connection is an error of ours."""
+        timeout = self._errors.Timeout(_CONNECT, read=patience)
+        clock, late = stopwatch(), Event()
+        guard = Timer(bounds.seconds, self._too_late, (late,))  # a head that comes byte by byte has no end
+        guard.daemon = True
+        guard.start()
+        try:
+            with self._client.stream(
+                "GET",
+                path,
+                params=dict(params),
+                headers={"Accept-Encoding": "gzip"},
+                timeout=timeout,
+                extensions={"trace": self._trace},
+            ) as answer:
+                self._secrets.sent(answer.request.headers)
+                encoding = answer.headers.get("Content-Encoding", "").strip().lower()
+                if not answer.is_success:
+                    raise self._refusal(answer, body(answer.iter_raw(), encoding, REFUSAL, clock))
+                yield body(answer.iter_raw(), encoding, bounds, clock)
+        except (self._errors.HTTPError, self._errors.StreamError, OSError) as error:
+            if late.is_set():
+                raise LateError(bounds.seconds) from error
+            raise UnreachedError(_why(error)) from error
+        finally:
+            guard.cancel()
+
+    def _too_late(self, late: Event) -> None:
+        late.set()
+        self._break_off()
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remember the socket of a connection, so that it can be broken off while it is waited for."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._sockets = {each for each in self._sockets if each.fileno() >= 0}
+            self._sockets.add(info["return_value"].get_extra_info("socket"))
+
+    def _refusal(self, answer: httpx2.Response, pieces: Iterator[bytes]) -> RefusedError:
+        if answer.is_redirect:
+            return RefusedError(answer.status_code, "it sends elsewhere; give the address that it sends to")
+        try:
+            said = self._refused(parse_json(b"".join(pieces)))
+        except (ValueError, UnreachedError):
+            said = ""
+        return RefusedError(answer.status_code, self.said(said or answer.reason_phrase))
+
+
+def is_transient(error: RefusedError | UnreachedError) -> bool:
+    """Whether the same request may do later."""
+    if isinstance(error, RefusedError):
+        return error.status in _TRANSIENT
+    return not isinstance(error, (BeyondError, LateError))
+
+
+def _why(error: Exception) -> str:
+    """What went wrong with a connection, without the address and what else a message may quote."""
+    name = type(error).__name__
+    words = {
+        "ConnectError": "it cannot be connected to",
+        "ConnectTimeout": "it does not take the connection",
+        "ReadTimeout": "it sends nothing",
+    }
+    cause = error.__cause__ or error.__context__
+    while cause is not None and (cause.__cause__ or cause.__context__) is not None:
+        cause = cause.__cause__ or cause.__context__
+    reason = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None)
+    said = words.get(name, f"the connection failed ({name})")
+    return f"{said}: {reason}" if reason else said

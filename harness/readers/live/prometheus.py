@@ -1,0 +1,228 @@
+"""What Prometheus scraped of kube-state-metrics, asked for piece by piece, raw: coarse steps lose pods.
+
+https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from harness.base.errors import InputError
+from harness.readers.live.answers import BeyondError, UnreachedError
+from harness.readers.live.http import HttpReader, RefusedError, is_transient, live_module
+
+METRICS = (
+    "kube_pod_created", "kube_pod_status_scheduled_time", "kube_pod_start_time", "kube_pod_completion_time",
+    "kube_pod_status_phase", "kube_pod_owner", "kube_pod_labels", "kube_pod_info",
+    "kube_pod_container_resource_requests", "kube_pod_init_container_resource_requests", "kube_job_created",
+    "kube_job_labels",
+)  # fmt: skip
+"""What the reader `prometheus` makes pods of."""
+
+SELECTOR = 'job="kube-state-metrics"'
+_PHASE = "kube_pod_status_phase"
+_TRIES = 6
+_LONGEST = 30.0
+_LEAST = 15
+"""Seconds: what is too much in so little time is too much."""
+
+_MOST_PIECES = 20_000
+"""Of one metric: two years by the hour. More is a wrong date, or more than anybody waits for."""
+
+_TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "too large")
+
+
+class Page(NamedTuple):
+    """One answer.
+
+    Attributes:
+        metric: that was asked for.
+        answer: the JSON value.
+        series: how many there are.
+        samples: of all of them.
+    """
+
+    metric: str
+    answer: Any
+    series: int
+    samples: int
+
+
+def connect(address: str, header_file: Path | None = None) -> HttpReader:
+    """A Prometheus server, or what answers like one.
+
+    Args:
+        address: its URL, also with a path before `/api/v1`.
+        header_file: lines `Name: value` that are sent with every request, such as `Authorization`.
+
+    Raises:
+        InputError: the extra `live` is not installed, or these cannot be used.
+    """
+    library = live_module("httpx2")
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"{_shown(address)} is no address of a server", hint="as http://prometheus:9090")
+    if "@" in parts.netloc:
+        raise InputError(
+            "an address with a password would be shown by many programs",
+            hint="write it into a file, as 'Authorization: Basic ...', and give --header-file",
+        )
+    headers = {} if header_file is None else _headers(header_file)
+    return HttpReader(library.Client(base_url=address, headers=headers), _error)
+
+
+def fetch(
+    http: HttpReader,
+    begin: int,
+    end: int,
+    *,
+    window: int,
+    selector: str = SELECTOR,
+    haste: float = 1.0,
+) -> Iterator[Page]:
+    """The samples of all metrics between two times, so much time at once.
+
+    A piece that is too much for the server is asked for in halves. What the server cannot do just now is
+    asked for again, up to six times; an address at which nothing answers to begin with is refused at once.
+
+    Args:
+        http: the server.
+        begin: seconds since 1970.
+        end: the same.
+        window: seconds that one answer covers.
+        selector: matchers of the series, as between braces.
+        haste: by what waits before further tries are divided.
+
+    Raises:
+        InputError: the server cannot be reached, or refuses; it answers something else; or the time is too
+            long to be asked for in such pieces.
+    """
+    pieces = -(-(end - begin) // window)
+    if pieces > _MOST_PIECES:
+        raise InputError(
+            f"that much time is {pieces:,} pieces for each metric, more than {_MOST_PIECES:,}",
+            hint="give a longer --window, or a shorter time",
+        )
+    answered = False
+    for metric in METRICS:
+        at, size = begin, window
+        while at < end:
+            until = min(at + size, end)
+            query = f"{metric}{{{selector}}}[{until - at}s]"
+            try:
+                answer = _asked(
+                    lambda query=query, until=until: _query(http, query, until),  # type: ignore[misc]
+                    haste,
+                    answered=answered,
+                )
+            except RefusedError as error:
+                if size > _LEAST and any(word in error.what for word in _TOO_MUCH):
+                    size = max(_LEAST, size // 2)
+                    continue
+                raise InputError(f"{metric}: {error}", hint=_hint(error)) from error
+            except BeyondError as error:
+                if size > _LEAST:
+                    size = max(_LEAST, size // 2)
+                    continue
+                raise InputError(f"{metric}: {error}") from error
+            except UnreachedError as error:
+                raise InputError(f"the server does not answer: {error}") from error
+            answered = True
+            yield _page(metric, answer)
+            at = until
+
+
+def _query(http: HttpReader, query: str, at: int) -> Any:
+    return http.get("api/v1/query", {"query": query, "time": str(at)}, patience=180.0)
+
+
+def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
+    """What is answered, at the sixth try at the latest; at the first one if nobody has answered before."""
+    for number in range(_TRIES):
+        try:
+            return ask()
+        except (RefusedError, UnreachedError) as error:
+            too_much = isinstance(error, RefusedError) and any(word in error.what for word in _TOO_MUCH)
+            nobody = isinstance(error, UnreachedError) and not answered
+            if number == _TRIES - 1 or too_much or nobody or not is_transient(error):
+                raise
+            time.sleep(min(_LONGEST, 2.0**number) / haste)
+    raise AssertionError
+
+
+def _page(metric: str, answer: Any) -> Page:
+    data = answer.get("data") if isinstance(answer, Mapping) else None
+    result = data.get("result") if isinstance(data, Mapping) else None
+    if not isinstance(result, list):
+        raise InputError(
+            f"{metric}: the answer is none of Prometheus: it has no data.result",
+            hint="is it the address before /api/v1/query?",
+        )
+    for number, series in enumerate(result, 1):
+        if not _is_series(series):
+            raise InputError(
+                f"{metric}: series {number:,} of the answer is none of Prometheus: labels in `metric` and "
+                "samples [time, text] in `values` are wanted",
+                hint="ask what answers there for the same query, with curl",
+            )
+    if metric == _PHASE:  # a phase has four series of zeros for each one that is so
+        result = [kept for each in result if (kept := _of_ones(each))]
+        answer = {**answer, "data": {**data, "result": result}}  # type: ignore[dict-item]
+    samples = sum(len(each["values"]) for each in result)
+    return Page(metric, answer, len(result), samples)
+
+
+def _is_series(series: Any) -> bool:
+    """Whether it is a series of a range of time, with samples that are numbers as text."""
+    if not isinstance(series, Mapping) or not isinstance(series.get("metric"), Mapping):
+        return False
+    values = series.get("values")
+    return isinstance(values, list) and all(
+        isinstance(each, list)
+        and len(each) == 2
+        and isinstance(each[0], (int, float))
+        and isinstance(each[1], str)
+        for each in values
+    )
+
+
+def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A series without its samples of zero; None if no other is left."""
+    values = [each for each in series["values"] if each[1] != "0"]
+    return {**series, "values": values} if values else None
+
+
+def _headers(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise InputError(f"{path} cannot be read: {reason}") from error
+    found = {}
+    for number, line in enumerate(lines, start=1):
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not name.strip().replace("-", "").isalnum() or not line.isascii():
+            raise InputError(f"{path} line {number}: is no header", hint="as: Authorization: Bearer ...")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _hint(error: RefusedError) -> str | None:
+    if error.status in (401, 403):
+        return "give what it asks for with --header-file"
+    return "is it the address before /api/v1/query?" if error.status == 404 else None
+
+
+def _error(answer: Any) -> str:
+    """What an answer of the API says that is wrong."""
+    return str(answer.get("error") or "") if isinstance(answer, Mapping) else ""
+
+
+def _shown(address: str) -> str:
+    return repr(address if "@" not in address else "what is given")

@@ -1,0 +1,151 @@
+"""What of a dump's Workloads and Pods does not go on as it was, in sentences with numbers and names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.cluster.kinds.queues_missing import REMEDY
+from harness.cluster.standing import Standing, standing_of
+
+if TYPE_CHECKING:
+    from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.workloads import Workload
+    from harness.cluster.model import Cluster
+
+_NAMED = 3
+_FINDS = "the scheduler finds nodes for them"
+
+
+def not_as_it_was(
+    several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
+) -> Iterator[str]:
+    """What of the work of a dump a policy does not take over, and what does not go on as it was.
+
+    Args:
+        several: the cluster with the work that is there, then, if there is one, with what comes later.
+        taken: namespaces and names of the jobs that the policy makes of it.
+        name: the policy's.
+        by_queues: whether it admits by ClusterQueues, so that a Pod without a Workload is no job of theirs.
+    """
+    yield from _nobody_takes(several, taken, name, by_queues=by_queues)
+    cluster = several[0]
+    if not cluster.nodes:
+        return
+    working = [each for each in cluster.workloads if each.key in taken]
+    held = [standing_of(cluster, each) for each in working if each.holds_quota]
+    own = {pod.key for standing in held for pod in standing.pods.values()}
+    more = [pod.key for standing in held for pod in standing.more]
+    bound = [pod for pod in cluster.pods if pod.node and not pod.terminating]
+    going = [
+        pod.key
+        for pod in cluster.pods
+        if pod.terminating and not (pod.key in cluster.staying and (pod.key in own or pod.key in taken))
+    ]
+    yield from _said(going, "are terminating", "they are taken to be gone")
+    yield from _missing(held, [each.key for each in working if each.holds_quota])
+    yield from _without_node(cluster, bound, own, taken)
+    yield from _said(
+        [pod.key for pod in bound if pod.workload in taken and pod.key not in own and pod.key not in taken],
+        "run while their Workloads hold no quota",
+        "they are taken to be gone",
+    )
+    yield from _said(more, "are more than their Workloads ask for", "those that run hold room, and no quota")
+    if by_queues:
+        alone = [pod.key for pod in cluster.pods if pod.key in taken and pod.key not in more]
+        yield from _said(alone, "belong to no Workload", "they hold room on nodes, and no quota")
+
+
+def _nobody_takes(
+    several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
+) -> Iterator[str]:
+    """Work that the policy makes no jobs of."""
+
+    def left(pod: Pod) -> bool:
+        return not pod.terminating and pod.key not in taken and pod.workload not in taken
+
+    untaken = f"{name} does not take them over"
+    runs = [pod.key for pod in several[0].pods if left(pod) and pod.node in several[0].nodes]
+    yield from _said(runs, "run already", f"{untaken}, so their nodes are taken to be free")
+    waits = [pod.key for each in several for pod in each.pods if left(pod) and not pod.node]
+    yield from _said(waits, "wait for a node", untaken)
+    yield from workloads_left_out(several, taken, name, by_queues=by_queues)
+
+
+def workloads_left_out(
+    several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
+) -> Iterator[str]:
+    """The Workloads that a policy makes no jobs of, and why; see `not_as_it_was` for what is given."""
+    untaken = f"{name} does not take them over"
+    found: dict[tuple[str, str], list[str]] = {}
+    for cluster in several:
+        for each in cluster.workloads:
+            if each.key in taken or not each.takes_part:
+                continue
+            lost = _lost(cluster, each) if by_queues else None
+            if lost is None and each.holds_quota:
+                lost = "hold quota", f"{untaken}, so their quota is taken to be free", each.key
+            what, then, told = lost or ("wait for quota", untaken, each.key)
+            found.setdefault((what, then), []).append(told)
+    for (what, then), names in found.items():
+        yield from _said(names, what, then, "Workload")
+
+
+def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
+    """Where a Workload has no ClusterQueue: that, what becomes of it, and its name with that of its queue."""
+    if each.holds_quota and each.admission is not None:
+        queue = each.admission.cluster_queue
+        if queue in cluster.cluster_queues:
+            return None
+        what = "hold quota of a ClusterQueue that is not in the manifests"
+        return what, f"their quota is taken to be free; {REMEDY}", f"{each.key} of {queue}"
+    if cluster.cluster_queue_of(each.namespace, each.queue) is not None:
+        return None
+    if not each.queue:
+        return "name no queue", "they are left out, as Kueue does; spec.queueName names one", each.key
+    of = "whose ClusterQueue" if (each.namespace, each.queue) in cluster.local_queues else "that"
+    what = f"wait in a LocalQueue {of} is not in the manifests"
+    return what, f"they are left out; {REMEDY}", f"{each.key} in {each.queue}"
+
+
+def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
+    """Pods that Workloads with quota are to have, and that the dump does not have."""
+    lacking = [standing.wanted - len(standing.pods) for standing in held]
+    without = [
+        each for each, lack, standing in zip(names, lacking, held, strict=True) if lack and not standing.pods
+    ]
+    yield from _said(without, "hold quota while none of their Pods is in the manifests", _FINDS, "Workload")
+    partly = [
+        each for each, lack, standing in zip(names, lacking, held, strict=True) if lack and standing.pods
+    ]
+    yield from _said(
+        partly, "hold quota while not all of their Pods are in the manifests", _FINDS, "Workload"
+    )
+
+
+def _without_node(
+    cluster: Cluster, bound: Sequence[Pod], own: Collection[str], taken: Collection[str]
+) -> Iterator[str]:
+    """Pods that cannot stay where they are: their node is not there, or has no room for them."""
+    gone = [pod for pod in bound if pod.node not in cluster.nodes]
+    yield from _said(
+        [pod.key for pod in gone if pod.key in own], "run on nodes that are not in the manifests", _FINDS
+    )
+    others = [pod.key for pod in gone if pod.key not in own]
+    yield from _said(others, "run on nodes that are not in the manifests", "they are left out")
+    crowded = [
+        pod.key
+        for pod in bound
+        if pod.node in cluster.nodes
+        and pod.key not in cluster.staying
+        and (pod.key in own or pod.key in taken)
+    ]
+    yield from _said(crowded, "run on nodes that have no room for them beside the others", _FINDS)
+
+
+def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
+    """A sentence about some objects, which reads the same for one and for many; none where there are none."""
+    if names:
+        shown = ", ".join(names[:_NAMED])
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        yield f"{kind}s of the manifests that {what}: {len(names):,} ({shown}{more}); {then}"

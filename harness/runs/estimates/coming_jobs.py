@@ -1,0 +1,121 @@
+"""The jobs that will come: whole days of the history, of the same weekday, each job at its hour.
+
+A day that the history does not cover says nothing of what came on it. So only days between its first and its
+last submission are drawn.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from harness.base.units import DAY
+from harness.policy import Arrival
+from harness.runs.estimates.traits import Traits
+from harness.trace.generate.uniform import uniform
+
+WEEKS = 8
+"""Days are drawn from so many weeks before now."""
+
+
+class Past(NamedTuple):
+    """A job of the history; times in microseconds on the history's clock (since 1970, or since its origin).
+
+    Attributes:
+        arrival: as a replay of the history has it: the job, its run time and so on.
+        traits: what is known of it.
+        submit: when it was submitted.
+        end: when it had ended; None where it had not, or nobody knows.
+    """
+
+    arrival: Arrival
+    traits: Traits
+    submit: int
+    end: int | None
+
+    @property
+    def run_time(self) -> int:
+        """How long one undisturbed run takes, microseconds."""
+        return self.arrival[1]
+
+
+class Coming:
+    """On which days of a history which jobs came.
+
+    Args:
+        jobs: the jobs of the history, ascending by submission.
+        first, last: from when until when the history says what was submitted, microseconds on its clock.
+        dated: whether weekdays of the history are those of the cluster.
+
+    Attributes:
+        whole: whether the days that are drawn are covered from midnight to midnight.
+    """
+
+    def __init__(self, jobs: Sequence[Past], first: int, last: int, *, dated: bool) -> None:
+        self._dated = dated
+        days = _full_days(first, last)
+        self.whole = bool(days)
+        self._days = days or (range(first // DAY, last // DAY + 1) if jobs else ())
+        begin = bisect_left(jobs, self._days[0] * DAY, key=_submit) if self._days else 0
+        self._jobs = jobs[begin:]
+
+    def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
+        """The jobs that come in one future, day by day; `submit` counts from now.
+
+        Args:
+            seed: of all draws.
+            number: which future.
+            clock: what time it is, microseconds since 1970.
+            horizon: until when they come, microseconds from now.
+            first: the index of the first one.
+        """
+        today, since = divmod(clock, DAY)
+        count = 0
+        for day in range(today, (clock + horizon) // DAY + 1):
+            likely = self.days_like(day)
+            if not likely:
+                return
+            drawn = likely[int(uniform(seed, number, day - today, "day") * len(likely))]
+            shift = (day - drawn) * DAY - clock
+            chunk: list[Arrival] = []
+            for past in self.came_on(drawn, since if day == today else 0):
+                job, *runs = past.arrival
+                name = f"{job.id}+{count}"
+                job = replace(job, index=first + count, id=name, uid=name, submit=past.submit + shift)
+                chunk.append((job, *runs))
+                count += 1
+            if chunk:
+                yield chunk
+
+    def days_like(self, day: int) -> Sequence[int]:
+        """The days of the history that a future day is drawn from: of the last weeks, of the same weekday.
+
+        Where there is none, all days of that time; none at all where the history is empty.
+
+        Args:
+            day: the future day, days since 1970.
+        """
+        same = [each for each in self._days if (each - day) % 7 == 0] if self._dated else []
+        return same or self._days
+
+    def came_on(self, day: int, since: int = 0) -> Sequence[Past]:
+        """The jobs that were submitted on a day of the history, from a time of that day on."""
+        first = bisect_left(self._jobs, day * DAY + since, key=_submit)
+        last = bisect_left(self._jobs, (day + 1) * DAY, key=_submit)
+        return self._jobs[first:last]
+
+
+def first_day(last: int) -> int:
+    """The first of the days before a time, in microseconds, that future days may be drawn from."""
+    return last // DAY - 7 * WEEKS
+
+
+def _submit(job: Past) -> int:
+    return job.submit
+
+
+def _full_days(first: int, last: int) -> Sequence[int]:
+    """The days from midnight to midnight between two times, of the last weeks before the second one."""
+    return range(max(-(-first // DAY), first_day(last)), last // DAY)

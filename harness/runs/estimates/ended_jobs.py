@@ -1,0 +1,73 @@
+"""The jobs of a cluster's manifests that have ended, as a history: whatever files the manifests are from."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import Fault, TraceError
+from harness.runs.inputs import read_trace
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins import Plugins
+    from harness.trace.trace import Trace
+
+READER = "kubernetes"
+"""The reader that knows the objects of a cluster."""
+
+_KINDS = ("Workload", "Job", "Pod")
+_PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
+
+
+def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
+    """The Workloads, Jobs and Pods that have ended.
+
+    Readers read one file, so the objects are put into one together: a Workload and its Job may be from two.
+
+    Args:
+        cluster: whose manifests are looked at.
+        plugins: whose reader reads them.
+
+    Raises:
+        TraceError: none has ended, or they are malformed.
+    """
+    source = cluster.source or "the cluster"
+    objects = [each for each in cluster.manifests if each.get("kind") in _KINDS]
+    if not objects:
+        raise TraceError(source, [Fault("", f"holds no {', '.join(_KINDS[:-1])} or {_KINDS[-1]}")])
+    if READER not in plugins.readers.names():
+        raise TraceError(source, [Fault("", f"the reader {READER!r}, which knows jobs, is not loaded")])
+    with TemporaryDirectory(prefix="harness-") as folder:
+        file = Path(folder, "objects.json")
+        whole = {"apiVersion": "v1", "kind": "List", "items": objects}
+        file.write_text(json.dumps(whole, default=_plain), encoding="utf-8")
+        try:
+            trace = read_trace(file, plugins, reader=READER)
+        except TraceError as error:
+            faults = [Fault(_named(fault.where, objects), fault.what) for fault in error.faults]
+            raise TraceError(source, faults) from error
+    return replace(trace, path=Path(source))
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a value of manifests that were made in Python."""
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _named(where: str, objects: Sequence[Mapping[str, Any]]) -> str:
+    """A place in the file that was made as the name of the object, which is all that its own file has."""
+
+    def name(found: re.Match[str]) -> str:
+        item = objects[int(found[1]) - 1]
+        metadata = item.get("metadata")
+        named = metadata if isinstance(metadata, Mapping) else {}
+        names = [str(named[part]) for part in ("namespace", "name") if named.get(part)]
+        return f"{item['kind']} {'/'.join(names)}".rstrip()
+
+    return _PLACE.sub(name, where)

@@ -1,0 +1,240 @@
+"""What a history knows by a given time: how long jobs ran, and on which days which jobs came."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from harness.base.errors import Fault, TraceError
+from harness.base.options import resolve
+from harness.base.text import counted
+from harness.base.units import DAY, date_text, format_duration
+from harness.policy import ENDLESS, Job
+from harness.runs.estimates.coming_jobs import Coming, Past, first_day
+from harness.runs.estimates.distributions import Ended, Ran, RunTimes
+from harness.runs.estimates.traits import traits_of
+from harness.runs.impossible import impossible, sentences
+from harness.trace.generate.uniform import uniform
+from harness.trace.homes import homed
+from harness.trace.job_columns import JobColumns
+from harness.trace.job_rows import count_jobs
+from harness.trace.jobs import Jobs
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins.registries import PolicySpec
+    from harness.trace.trace import Trace
+
+_END = "recorded_end"
+
+
+@dataclass(frozen=True)
+class History:
+    """The jobs of a history, ascending by submission.
+
+    Attributes:
+        jobs: all that a policy could ever start on the cluster.
+        dated: whether its clock is that of the cluster, so that its weekdays are known.
+        recorded: whether it says when jobs ended.
+        first, last: its first and last submission, also of jobs that were left out; on its clock.
+        notes: what was left out of it or assumed, in sentences.
+    """
+
+    jobs: Sequence[Past]
+    dated: bool
+    recorded: bool
+    first: int
+    last: int
+    notes: tuple[str, ...] = ()
+
+    def by(self, now: int | None) -> Known:
+        """What it knows by a time on its clock; all of it where that is None, or before its first job."""
+        if now is None or not self.jobs or self._is_later(now):
+            coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
+            return Known(RunTimes(self._ended), coming)
+        last = min(now, self.last)
+        run_times = RunTimes(self._ended_in_order, now)
+        came = self.jobs[: bisect_left(self.jobs, now, key=lambda job: job.submit)]
+        recent = bisect_left(came, first_day(last) * DAY, key=lambda job: job.submit)
+        again = (job if self._is_over(job, now) else _drawn(job, now, run_times) for job in came[recent:])
+        came = [*came[:recent], *(job for job in again if job is not None)]
+        return Known(run_times, Coming(came, self.first, last, dated=self.dated))
+
+    def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
+        """What is odd about the days that future ones are drawn from, in sentences.
+
+        Args:
+            now: the time by which they were; None where nobody knows it.
+            coming: what may come by then.
+        """
+        if self.dated and now is not None and now - self.last > DAY:
+            yield (
+                f"history: its last job was submitted at {date_text(self.last)}, "
+                f"{format_duration(now - self.last)} before now; future days are drawn from days until then"
+            )
+        if self.dated and now is not None and self._is_later(now):
+            yield (
+                f"history: all of its jobs were submitted after now, the first at {date_text(self.first)}, "
+                "so all of its run times and days count as if they were over"
+            )
+        if not coming.whole:
+            yield "history: it covers no whole day, so future days are drawn from parts of days"
+
+    def _is_later(self, now: int) -> bool:
+        """Whether all of it is after a time, so that by then it knew nothing."""
+        return now <= self.jobs[0].submit
+
+    @cached_property
+    def _ended(self) -> Ended:
+        """Jobs that end, in the order of their submission."""
+        return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
+
+    @cached_property
+    def _ended_in_order(self) -> Ended:
+        """Jobs that end, in the order of their ends; those of a record are known to have ended."""
+        ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
+        return Ended(sorted(ran, key=lambda each: each.end))
+
+    def _is_over(self, job: Past, now: int) -> bool:
+        return self._has_ended(job) and _end_of(job) <= now
+
+    def _has_ended(self, job: Past) -> bool:
+        return _has_ended(job, recorded=self.recorded)
+
+
+class Known(NamedTuple):
+    """What a history knows by a time.
+
+    Attributes:
+        run_times: how long those ran that had ended by then.
+        coming: on which days which jobs came.
+    """
+
+    run_times: RunTimes
+    coming: Coming
+
+
+def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
+    """How long the jobs of traces ran that ended, whoever could start them; one of two traces counts once.
+
+    Args:
+        traces: the histories.
+        cluster: whose queues are known.
+    """
+    found: dict[str, Ran] = {}
+    for trace in traces:
+        recorded = _END in trace.frame.columns
+        for job in _past(homed(trace, cluster), cluster, set()):
+            if _has_ended(job, recorded=recorded):
+                found.setdefault(job.arrival[0].id, Ran(job.traits, job.run_time, 0))
+    return RunTimes(Ended(found.values()))
+
+
+def _has_ended(job: Past, *, recorded: bool) -> bool:
+    """Whether a job of a history ended, as far as that knows; `recorded` if it says when jobs ended."""
+    return job.run_time < ENDLESS and not (recorded and job.end is None)
+
+
+def _end_of(job: Past) -> int:
+    """When it ended; without a record when it would have if it had not waited."""
+    return job.submit + job.run_time if job.end is None else job.end
+
+
+def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
+    """A job that had not ended by now with a run time that is drawn; None where nothing says how long."""
+    start = job.submit if job.end is None else job.end - job.run_time
+    found = run_times.draws(job.traits, max(0, now - start), None)
+    if found is None:
+        return None
+    name = job.arrival[0].id
+    run_time = found.run_time(uniform("not ended", name), uniform("not ended", *found.group))
+    return job._replace(arrival=(job.arrival[0], run_time, *job.arrival[2:]))
+
+
+def history_of(
+    trace: Trace,
+    cluster: Cluster,
+    policy: PolicySpec,
+    options: Mapping[str, Any] | None = None,
+    *,
+    dated: bool | None = None,
+) -> History:
+    """The jobs of a trace as they could come again to a cluster.
+
+    Args:
+        trace: the history.
+        cluster: what there is to schedule on.
+        policy: who schedules; jobs that it could never start are left out.
+        options: the policy's options; by default what it declares.
+        dated: whether the trace's times are those of the cluster; by default if it has timestamps.
+
+    Raises:
+        TraceError: there is no job in it that the policy could ever start.
+    """
+    submit = trace.frame["submit_time"].to_physical()
+    trace = homed(trace, cluster)
+    trace, notes = _of_known_queues(trace, cluster)
+    if options is None:
+        options = resolve(policy.options, {}, owner=f"policy {policy.name}")
+    never = impossible(trace, cluster, policy, options) or () if trace.frame.height else ()
+    notes += sentences(never, count_jobs(trace.frame))
+    out = {job for each in never for job in each.jobs}
+    jobs = list(_past(trace, cluster, out)) if trace.frame.height else []
+    if not jobs:
+        raise TraceError(
+            str(trace.path),
+            [Fault("", "none of its jobs could ever start on this cluster, so it says nothing of it")],
+            hint="; ".join(notes) or None,
+        )
+    return History(
+        jobs,
+        trace.kind == "timestamp" if dated is None else dated,
+        _END in trace.frame.columns,
+        int(submit.min()),  # type: ignore[arg-type]
+        int(submit.max()),  # type: ignore[arg-type]
+        tuple(f"history: {note}" for note in notes),
+    )
+
+
+def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
+    """A trace without jobs of queues that the cluster does not have, and what is to be said of it."""
+    frame = trace.frame
+    if not cluster.cluster_queues:
+        return trace, []
+    has = "namespace" in frame.columns
+    pairs = frame.select("queue", *(["namespace"] if has else [])).unique(maintain_order=True)
+    unknown = [
+        row
+        for row in pairs.iter_rows()
+        if cluster.cluster_queue_of(row[1] if has and row[1] else "default", row[0]) is None
+    ]
+    if not unknown:
+        return trace, []
+    found = pl.lit(value=False)
+    for row in unknown:
+        one = pl.col("queue") == row[0]
+        found |= one & pl.col("namespace").eq_missing(row[1]) if has else one
+    kept = frame.filter(~found)
+    left = count_jobs(frame) - count_jobs(kept) if kept.height else count_jobs(frame)
+    names = sorted({str(row[0]) for row in unknown})
+    named = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return replace(trace, frame=kept), [
+        f"{counted(left, 'job')} of queues that the cluster does not have ({named}): left out"
+    ]
+
+
+def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
+    """The jobs of a trace, ascending by submission."""
+    ends: dict[str, int | None] = {}
+    if _END in trace.frame.columns:
+        ends = dict(trace.frame.select("job_id", pl.col(_END).to_physical()).iter_rows())
+    for chunk in Jobs(JobColumns(trace, cluster)).chunks():
+        for arrival in chunk:
+            job: Job = arrival[0]
+            if job.id not in out:
+                yield Past(arrival, traits_of(job, cluster), trace.origin + job.submit, ends.get(job.id))

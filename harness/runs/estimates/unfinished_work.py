@@ -1,0 +1,188 @@
+"""How long the unfinished work of the manifests runs in a replay: manifests do not say.
+
+A run time is drawn as a forecast draws it (`harness.runs.estimates.distributions`), is the limit of the work, or one
+that the user gives. Work of which nobody knows it keeps what it holds for the whole replay; then the waits of
+others, and what is lost, say nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.base.errors import TraceError
+from harness.base.units import parse_duration
+from harness.cluster.dates import latest_of
+from harness.cluster.model import Cluster, frozen
+from harness.policy import ENDLESS
+from harness.runs.at_start import counted
+from harness.runs.cache import Lasting
+from harness.runs.estimates.distributions import RunTimes
+from harness.runs.estimates.draws import draws_of
+from harness.runs.estimates.ended_jobs import ended_jobs
+from harness.runs.estimates.history import run_times_of
+from harness.runs.estimates.present import Present, is_lasting, present_of
+from harness.runs.estimates.run_times import DRAW, DROP, LIMIT, RunTimesOfWork
+from harness.runs.questions import running_jobs
+
+if TYPE_CHECKING:
+    from harness.cluster.kinds.pods import Pod
+    from harness.cluster.kinds.workloads import Workload
+    from harness.plugins import Plugins
+    from harness.plugins.registries import PolicySpec
+    from harness.policy import Arrival
+    from harness.runs.at_start import AtStart
+    from harness.trace.shake import Twin
+    from harness.trace.trace import Trace
+
+_histories: Lasting[tuple[RunTimes, str]] = Lasting()
+
+
+class _Known(NamedTuple):
+    """What is known of run times.
+
+    Attributes:
+        times: by namespace and name, as far as they are known, microseconds.
+        how: what was done with those, as the end of a sentence.
+        why: why others are not known, as the end of a sentence.
+    """
+
+    times: Mapping[str, int]
+    how: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The unfinished work of the manifests, and what its run times can be drawn from.
+
+    Attributes:
+        begun: how it takes part.
+        cluster: the manifests as they are.
+        trace: what is replayed.
+        policy: who takes it over.
+        plugins: whose readers read what has ended of the manifests.
+    """
+
+    begun: AtStart
+    cluster: Cluster
+    trace: Trace
+    policy: PolicySpec
+    plugins: Plugins
+
+    def run_times(self, choice: str, seed: int, twin: Twin | None) -> RunTimesOfWork:
+        """How long it runs.
+
+        Args:
+            choice: what is to be done with it.
+            seed: of all draws.
+            twin: which twin of the trace is replayed; each has draws of its own.
+        """
+        arrivals = self._endless()
+        known = (latest_of(self.cluster), self.begun.cluster.as_of)
+        time = max((each for each in known if each is not None), default=None)
+        present = present_of((job for job, *_ in arrivals), self.cluster, time)
+        if all(each.lasting for each in present):
+            return RunTimesOfWork()
+        if choice == DROP:
+            out = [each for each in self._work() if not is_lasting(each, self.cluster)]
+            return RunTimesOfWork(choice, seed, said=f"unfinished {choice}: left out: {counted(out)}")
+        found = self._known(choice, seed, twin, [each for each in present if not each.lasting])
+        done = {job.id: _done(arrival) for arrival in arrivals for job in arrival[:1]}
+        times = {name: max(time, done[name] + 1) for name, time in found.times.items()}
+        over = sum(time <= done[name] for name, time in found.times.items())
+        lacking = [each.job.id for each in present if not each.lasting and each.job.id not in times]
+        lasting = [each.job.id for each in present if each.lasting]
+        unknown = f"the run times of {self._counted(lacking)} of the manifests are not known: {found.why}"
+        said = [
+            f"run times of {self._counted(times)}{found.how}" if times else "",
+            f"of them over at once, as they have run for longer: {over:,}" if over else "",
+            f"{unknown}; they keep what they hold for the whole replay" if lacking else "",
+            f"without an end, as those of DaemonSets: {self._counted(lasting)}" if lasting else "",
+        ]
+        return RunTimesOfWork(
+            choice,
+            seed,
+            frozen(times),
+            f"unfinished {choice}: {'; '.join(filter(None, said))}",
+            unknown if lacking else "",
+        )
+
+    @property
+    def dropped(self) -> AtStart:
+        """How the rest takes part where all that ends is left out."""
+        later = None if self.begun.later is None else _without_what_ends(self.begun.later)
+        found = replace(self.begun, cluster=_without_what_ends(self.begun.cluster), later=later)
+        return found if later is not None and later.pods else replace(found, later=None)
+
+    @property
+    def _several(self) -> list[Cluster]:
+        return [each for each in (self.begun.cluster, self.begun.later) if each is not None]
+
+    def _work(self) -> Iterator[Workload | Pod]:
+        """The manifests that take part."""
+        for each in self._several:
+            yield from (workload for workload in each.workloads if workload.takes_part)
+            yield from each.pods
+
+    def _endless(self) -> list[Arrival]:
+        """What the policy takes over of them without a run time."""
+        named = {each.key for each in self._work()}
+        several = (each for one in self._several for each in running_jobs(self.policy, one, 0))
+        return [each for each in several if each[1] == ENDLESS and each[0].id in named]
+
+    def _known(self, choice: str, seed: int, twin: Twin | None, present: Sequence[Present]) -> _Known:
+        """The run times of those that end."""
+        if choice == LIMIT:
+            limits = {each.job.id: each.limit for each in present if each.limit is not None}
+            why = "they have neither maximumExecutionTimeSeconds nor activeDeadlineSeconds"
+            return _Known(limits, " are their limits", why)
+        if choice != DRAW:
+            return _Known({each.job.id: parse_duration(choice) for each in present}, "")
+        run_times, why = self._history()
+        found = zip(present, draws_of(present, run_times), strict=True)
+        drawn = {each.job.id: draws for each, draws in found if draws is not None}
+        sources = Counter(draws.source for draws in drawn.values()).most_common()
+        told = ", ".join(f"{source} ({count:,})" for source, count in sources)
+        times = {name: draws.drawn(seed, _future(twin), name) for name, draws in drawn.items()}
+        return _Known(times, f" are drawn from {told}; seed {seed}", why)
+
+    def _history(self) -> tuple[RunTimes, str]:
+        """How long jobs ran of the trace and of the manifests, and why that may be nothing to draw from."""
+
+        def find() -> tuple[RunTimes, str]:
+            traces, none = [self.trace], "no job of the trace has ended"
+            try:
+                traces.append(ended_jobs(self.cluster, self.plugins))
+            except TraceError as error:
+                none += f"; {error.source}: {error.faults[0]}"
+            found = run_times_of(traces, self.cluster)
+            return found, "no job that has ended took any time" if found.count else none
+
+        return _histories.answer(self.trace, self.cluster, find)
+
+    def _counted(self, names: Iterable[str]) -> str:
+        """Some of it in numbers."""
+        known: dict[str, Workload | Pod] = {each.key: each for each in self.cluster.pods}
+        known.update((each.key, each) for each in self.cluster.workloads)
+        return counted([known[name] for name in names])
+
+
+def _future(twin: Twin | None) -> int | str:
+    """The future of a forecast whose run times a replay has: that of the number of its twin."""
+    if twin is None:
+        return 0
+    return f"{twin.number}@{twin.shaking.seed}" if twin.shaking.seed else twin.number
+
+
+def _done(arrival: Arrival) -> int:
+    """How long work has run when it is taken over, microseconds."""
+    return arrival[4] if len(arrival) == 5 else 0
+
+
+def _without_what_ends(cluster: Cluster) -> Cluster:
+    """A cluster with no other work than what does not end by itself."""
+    workloads = tuple(each for each in cluster.workloads if is_lasting(each, cluster))
+    return replace(cluster, workloads=workloads, pods=tuple(pod for pod in cluster.pods if pod.lasting))

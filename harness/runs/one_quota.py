@@ -1,0 +1,66 @@
+"""What is replayed where one quota is alone: its jobs, with no more than its nominal quota."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from harness.base.errors import OptionError
+from harness.base.options import did_you_mean
+from harness.cluster.one_quota import alone_on
+from harness.runs.tenants import elastic_quotas, quotas, tenants
+from harness.trace.job_rows import filled
+from harness.trace.quota_names import QUOTA_NAME, quota_names
+from harness.trace.schema import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins.registries import PolicySpec
+    from harness.runs.at_start import AtStart
+    from harness.trace.trace import Trace
+
+
+def alone(
+    trace: Trace, cluster: Cluster, quota: str, *, by_elastic_quotas: bool = False
+) -> tuple[Trace, Cluster]:
+    """The jobs of a trace that count against a quota, at the same times, and what they are replayed on.
+
+    Args:
+        trace: with all jobs; queues are those of the cluster (`harness.trace.homes`).
+        cluster: with all quotas.
+        quota: the name of a ClusterQueue or ElasticQuota.
+        by_elastic_quotas: as for `tenants`.
+
+    Raises:
+        OptionError: there is no such quota, or no job counts against it.
+    """
+    known = quotas(cluster)
+    if quota not in known:
+        raise OptionError(
+            f"alone: the cluster has no ClusterQueue or ElasticQuota {quota!r}",
+            hint=did_you_mean(quota, list(known)),
+        )
+    rows = trace.frame
+    named = quota_names(rows, cluster)
+    doors = rows.select("job_id", "queue", filled(rows, "namespace", DEFAULT_NAMESPACE))
+    doors = doors if named is None else doors.with_columns(named)
+    jobs = doors if named is None else doors.with_columns(pl.col(QUOTA_NAME).first().over("job_id"))
+    found = tenants(jobs, cluster, by_elastic_quotas=by_elastic_quotas)
+    own = found.names.cast(pl.String).is_in(
+        [name for name, behind in found.quotas.items() if behind == quota]
+    )
+    frame = rows.filter(own)
+    if frame.is_empty():
+        raise OptionError(f"alone: no job of {trace.path} counts against quota {quota!r}")
+    return replace(trace, frame=frame), alone_on(cluster, quota, elastic_quotas(doors.filter(own), cluster))
+
+
+def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
+    """Why a policy's replay has none that is alone."""
+    if policy.record:
+        yield "it plays what happened"
+    if begun.takes_part:
+        yield "work of the manifests takes part, which is of all quotas (--at-start empty leaves it out)"

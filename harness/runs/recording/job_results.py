@@ -1,0 +1,174 @@
+"""Writes `jobs.parquet` while a replay goes on: how jobs ended, a chunk as soon as all of its jobs are over.
+
+Rows are in order of arrival. Jobs that are over wait in memory only for those that arrived before them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import polars as pl
+
+from harness.base.arrays import Ints, as_series, distinct
+from harness.base.errors import InputError
+from harness.base.tables import schemas
+from harness.base.tables.parquet import ShortTable, TableWriter, TimeKind, integers
+from harness.base.units import INT64_MAX
+from harness.engine.events import NEVER, PENDING, STATES
+from harness.policy import Job
+
+if TYPE_CHECKING:
+    from harness.trace.jobs import Jobs
+
+
+_AT_ONCE = 1 << 12  # jobs that are put into columns together: a fraction of what it costs one by one
+
+_STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
+"""What `JobResults.add` would be told of a job of which it has not been told anything."""
+
+
+@final
+class _Chunk:
+    """How neighbouring jobs ended, in columns; `left` are not over yet."""
+
+    __slots__ = ("_columns", "left")
+
+    def __init__(self, rows: int) -> None:
+        self.left = rows
+        self._columns: list[Ints] = [np.full(rows, value, np.int64) for value in _STILL_WAITING]
+
+    def keep(self, rows: Ints, values: Sequence[Ints]) -> None:
+        """How some of them ended, column by column as `JobResults.add` has them."""
+        for column, each in zip(self._columns, values, strict=True):
+            column[rows] = each
+        self.left -= len(rows)
+
+    def columns(self, count: int) -> dict[str, pl.Series]:
+        """The columns of `jobs.parquet` that say how the first of these jobs ended."""
+        state, admitted, start, finish, preemptions, lost, idle = (each[:count] for each in self._columns)
+        return {
+            "admitted_time": _times(admitted),
+            "start_time": _times(start),
+            "finish_time": _times(finish),
+            "state": pl.Series(STATES, dtype=pl.String).gather(as_series(state)),
+            "preemptions": as_series(preemptions),
+            "progress_lost": as_series(lost),
+            "held_idle": as_series(idle),
+        }
+
+
+@final
+class JobResults:
+    """The rows of `jobs.parquet`.
+
+    Args:
+        path: the file.
+        jobs: the jobs of the replay, for what their rows say about them.
+        kind: how times are written.
+        rows: how many make up a chunk.
+        timeline_queue: what the timeline calls the queue of each job, where namespace and queue do not say.
+        files: whether a short table becomes a file as well.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        jobs: Jobs,
+        kind: TimeKind,
+        rows: int,
+        *,
+        timeline_queue: pl.Series | None = None,
+        files: bool,
+    ) -> None:
+        self._frame = jobs.frame
+        extra: dict[str, pl.DataType] = {name: self._frame.schema[name] for name in jobs.extra}
+        if timeline_queue is not None:
+            self._frame = self._frame.with_columns(timeline_queue.alias(schemas.TIMELINE_QUEUE))
+            extra[schemas.TIMELINE_QUEUE] = schemas.STRING()
+        self._writer = TableWriter(path, schemas.jobs(jobs.resources, extra), kind, files=files)
+        self._rows = rows
+        self._written = 0  # chunks
+        self._chunks: dict[int, _Chunk] = {}
+        self._recent: list[tuple[int, ...]] = []  # in no chunk yet
+
+    def add(
+        self,
+        job: Job,
+        state: int,
+        admitted: int,
+        start: int,
+        finish: int,
+        preemptions: int,
+        lost: int,
+        idle: int,
+    ) -> None:
+        """How one job ended; see `harness.engine.events.Recorder`."""
+        recent = self._recent
+        recent.append((job.index, state, admitted, start, finish, preemptions, lost, idle))
+        if len(recent) == _AT_ONCE:
+            self._pack()
+            while (first := self._chunks.get(self._written)) is not None and not first.left:
+                self._write(first, self._frame.height)
+
+    def close(self, arrived: int) -> ShortTable | None:
+        """Write what is left of the first `arrived` jobs, those that the replay saw, and finish the table.
+
+        Answers all of it if it is short.
+        """
+        self._pack()
+        while (first := self._chunks.get(self._written)) is not None:
+            self._write(first, arrived)
+        return self._writer.close()
+
+    def abandon(self) -> None:
+        """Leave the table as it is."""
+        self._writer.abandon()
+
+    def _pack(self) -> None:
+        """Move what is recent into its chunks.
+
+        Raises:
+            InputError: a number of a job is too large for its column.
+        """
+        recent, self._recent = self._recent, []
+        if not recent:
+            return
+        try:
+            index, *values = (integers(column) for column in zip(*recent, strict=True))
+        except struct.error as error:
+            large = next(row[0] for row in recent if max(row) > INT64_MAX)
+            raise InputError(
+                f"job {self._frame['job_id'][large]}: what its pods lost, or held in vain, is together more "
+                "microseconds than 64 bits can count",
+                hint="are durations and pods given in the right units?",
+            ) from error
+        numbers, rows = np.divmod(index, self._rows)
+        for number in distinct(numbers).tolist():
+            chunk = self._chunks.get(number)
+            if chunk is None:
+                left = self._frame.height - number * self._rows
+                chunk = self._chunks[number] = _Chunk(min(self._rows, left))
+            mine = numbers == number
+            chunk.keep(rows[mine], [column[mine] for column in values])
+
+    def _write(self, chunk: _Chunk, until: int) -> None:
+        """Write the next chunk, with jobs up to the number `until`."""
+        offset = self._written * self._rows
+        rows = min(self._rows, until - offset)
+        part = self._frame.slice(offset, rows)
+        columns = part.to_dict()
+        columns["submit_time"] = part["submit"]
+        columns |= chunk.columns(rows)
+        self._writer.write(columns)
+        del self._chunks[self._written]
+        self._written += 1
+
+
+def _times(values: Ints) -> pl.Series:
+    """Times as a column, null where there is none."""
+    column = as_series(values)
+    return column.set(column == NEVER, None)

@@ -1,0 +1,259 @@
+"""The timeline of a replay: what each queue holds and waits for, after every instant at which that changed.
+
+It is derived from the decisions, a chunk at a time: each decision moves amounts between waiting and
+allocated, the moves of one instant are added up, and running totals are carried from chunk to chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.base.arrays import Bools, Floats, Groups, Ints, as_series, firsts
+from harness.base.tables.parquet import ShortTable, TableWriter
+from harness.runs.recording.actions import ASKED, BOUND
+
+_LEVELS = ("allocated", "pending", "held")
+
+
+class Change(NamedTuple):
+    """What changes with each row, each of it -1, 0 or 1.
+
+    Attributes:
+        quota: 1 where the row's pods hold quota from now on, -1 where they give it back.
+        alive: 1 where the job arrives, -1 where it is over.
+        holding: 1 where the job begins to hold resources, -1 where it stops.
+    """
+
+    quota: Ints
+    alive: Ints
+    holding: Ints
+
+
+class _Moves(NamedTuple):
+    """What moves, and what policies say of shares.
+
+    Attributes:
+        time: when.
+        queue: the code of the queue.
+        levels: name -> how far.
+        told: whether shares are said from then on.
+        dominant: the dominant share that is; means nothing where none is said.
+        weighted: the weighted one, likewise.
+    """
+
+    time: Ints
+    queue: Ints
+    levels: Mapping[str, Ints]
+    told: Bools
+    dominant: Floats
+    weighted: Ints
+
+    def some(self, rows: Ints | Bools | slice) -> _Moves:
+        """Some of the rows."""
+        levels = {name: level[rows] for name, level in self.levels.items()}
+        times, queues, told = self.time[rows], self.queue[rows], self.told[rows]
+        return _Moves(times, queues, levels, told, self.dominant[rows], self.weighted[rows])
+
+    def then(self, later: _Moves) -> _Moves:
+        """These, and later ones after them."""
+        levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
+        return _Moves(
+            np.concatenate((self.time, later.time)),
+            np.concatenate((self.queue, later.queue)),
+            levels,
+            np.concatenate((self.told, later.told)),
+            np.concatenate((self.dominant, later.dominant)),
+            np.concatenate((self.weighted, later.weighted)),
+        )
+
+    def added_up(self) -> _Moves:
+        """One row for each instant and queue, in their order; of shares the last that are said of it."""
+        order = np.lexsort((self.queue, self.time))
+        rows = self.some(order)
+        begins = np.flatnonzero(firsts(rows.time) | firsts(rows.queue))
+        if not len(begins):
+            return rows
+        levels = {name: np.add.reduceat(level, begins) for name, level in rows.levels.items()}
+        last = np.maximum.reduceat(np.where(rows.told, np.arange(len(order)), -1), begins)
+        shares = rows.told[last], rows.dominant[last], rows.weighted[last]
+        told, dominant, weighted = (np.where(last >= 0, each, 0) for each in shares)
+        return _Moves(
+            rows.time[begins], rows.queue[begins], levels, told.astype(np.bool_), dominant, weighted
+        )
+
+
+class Timeline:
+    """Turns decisions into change points.
+
+    Args:
+        writer: gets the rows.
+        queues: the queues by code, sorted by name.
+        resources: what jobs ask for, sorted by name.
+        capacity: resource -> amount of the whole cluster.
+        on_nodes: whether pods hold resources when they are bound (else when their job starts).
+    """
+
+    def __init__(
+        self,
+        writer: TableWriter,
+        queues: pl.Series,
+        resources: Sequence[str],
+        capacity: Mapping[str, int],
+        *,
+        on_nodes: bool,
+    ) -> None:
+        self._writer = writer
+        self._queues = queues
+        self._resources = tuple(resources)
+        self._capacity = capacity
+        self._on_nodes = on_nodes
+        columns = ["alive", "holding"]
+        columns += [f"{kind}{at}" for at in range(len(self._resources)) for kind in _LEVELS]
+        # What has come of all moves so far, for each queue.
+        self._levels = {name: np.zeros(len(queues), np.int64) for name in columns}
+        self._told = np.zeros(len(queues), np.bool_)
+        self._dominant, self._weighted = np.zeros(len(queues)), np.zeros(len(queues), np.int64)
+        self._held_back: _Moves | None = None
+
+    def feed(
+        self,
+        time: Ints,
+        action: Ints,
+        queue: Ints,
+        change: Change,
+        amounts: Mapping[str, Ints],
+        dropped: Mapping[str, Ints],
+        unused: Mapping[str, Ints],
+        shares: Sequence[tuple[int, int, float, int]] = (),
+    ) -> None:
+        """Take a chunk of decisions, in order.
+
+        Args:
+            time: microseconds since the origin.
+            action: code of the action.
+            queue: code of the job's queue.
+            change: what changes with each row for its job and its pods.
+            amounts: resource -> what the row's pods hold.
+            dropped: resource -> what a partial admission no longer asks for; empty when there was none.
+            unused: resource -> quota given back that was never used; empty when there was none.
+            shares: time, code of the queue, dominant and weighted share from then on, in order.
+        """
+        # Without nodes a job holds resources as a whole, so that whether it begins or stops to do so says it.
+        grows = BOUND[action] if self._on_nodes else change.holding
+        waits = ASKED[action] - grows.clip(0)
+        levels = {"alive": change.alive, "holding": change.holding}
+        for at, resource in enumerate(self._resources):
+            amount = amounts[resource]
+            levels[f"allocated{at}"] = amount * grows
+            pending, held = amount * waits, amount * change.quota
+            levels[f"pending{at}"] = pending - dropped[resource] if dropped else pending
+            levels[f"held{at}"] = held - unused[resource] if unused else held
+        nothing = np.zeros(len(time), np.int64)
+        moves = _Moves(time, queue, levels, nothing.astype(np.bool_), nothing.astype(np.float64), nothing)
+        if shares:
+            moves = moves.then(self._only_told(shares))
+        if self._held_back is not None:
+            moves = self._held_back.then(moves)
+        moves = moves.added_up()
+        # The next chunk may go on at the last instant of this one.
+        last = int(moves.time.searchsorted(moves.time[-1]))
+        self._held_back = moves.some(slice(last, None))
+        if last:
+            self._write(moves.some(slice(last)))
+
+    def close(self) -> ShortTable | None:
+        """Write what was held back and finish the table; answers all of it if it is short."""
+        if self._held_back is not None:
+            self._write(self._held_back)
+        return self._writer.close()
+
+    def abandon(self) -> None:
+        """Leave the table as it is."""
+        self._writer.abandon()
+
+    def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
+        """What is said of shares, where nothing moves."""
+        times, queues, dominant, weighted = zip(*shares, strict=True)
+        whole = [np.array(each, np.int64) for each in (times, queues, weighted)]
+        nothing = dict.fromkeys(self._levels, np.zeros(len(shares), np.int64))
+        told = np.ones(len(shares), np.bool_)
+        return _Moves(whole[0], whole[1], nothing, told, np.array(dominant, np.float64), whole[2])
+
+    def _write(self, moves: _Moves) -> None:
+        changed = moves.told.copy()
+        for level in moves.levels.values():
+            changed |= level != 0
+        moves = moves.some(changed)
+        rows, width = len(moves.time), len(self._resources)
+        groups = Groups(moves.queue)
+        last = groups.last
+        held = groups.keys[last]
+        states = {}
+        for name, level in moves.levels.items():
+            total = self._levels[name]
+            now = groups.running(level[groups.order]) + total[groups.keys]
+            states[name] = groups.back(now)
+            total[held] = now[last]
+        told = self._shares(moves, groups)
+        of_capacity = [
+            states[f"allocated{at}"] / self._capacity[resource]
+            for at, resource in enumerate(self._resources)
+            if self._capacity.get(resource)
+        ]
+        # Rows of one instant and queue stay together: interleave the resources.
+        each = np.repeat(np.arange(rows), width)
+        share = as_series(np.maximum.reduce(of_capacity)[each]) if of_capacity else _nulls(rows * width)
+        texts = pl.select(
+            queue=pl.lit(self._queues).gather(as_series(moves.queue[each])),
+            resource=pl.lit(pl.Series(self._resources)).gather(as_series(np.tile(np.arange(width), rows))),
+        )
+        levels = {
+            kind: np.stack([states[f"{kind}{at}"] for at in range(width)], axis=1).ravel() for kind in _LEVELS
+        }
+        self._writer.write(
+            {
+                "time": as_series(moves.time[each]),
+                **texts.to_dict(),
+                **{kind: as_series(level) for kind, level in levels.items()},
+                "running_jobs": as_series(states["holding"][each]),
+                "pending_jobs": as_series((states["alive"] - states["holding"])[each]),
+                "share": share,
+                **{name: _known(values[each], told[0][each]) for name, values in told[1].items()},
+            }
+        )
+
+    def _shares(self, moves: _Moves, groups: Groups) -> tuple[Bools, Mapping[str, Floats | Ints]]:
+        """Whether shares are known after each of some moves, and what policies said of them last."""
+        number = np.where(moves.told[groups.order], np.arange(len(moves.time)), -1)
+        latest = np.maximum.accumulate(number)
+        # What was said of another queue is not of this one.
+        new = latest >= groups.begins[groups.first.cumsum() - 1]
+        last = groups.last
+        held = groups.keys[last]
+        known = new | self._told[groups.keys]
+        found: dict[str, Floats | Ints] = {}
+        for name, said, before in (
+            ("dominant_share", moves.dominant, self._dominant),
+            ("weighted_share", moves.weighted, self._weighted),
+        ):
+            now = np.where(new, said[groups.order][latest], before[groups.keys])
+            before[held] = now[last]
+            found[name] = groups.back(now)
+        self._told[held] = known[last]
+        return groups.back(known), found
+
+
+def _nulls(rows: int) -> pl.Series:
+    return pl.Series([None], dtype=pl.Float64).new_from_index(0, rows)
+
+
+def _known(values: Floats | Ints, known: Bools) -> pl.Series:
+    """A column with nulls where nothing is known."""
+    if not known.any():
+        return _nulls(len(values))
+    column = as_series(values)
+    return column if known.all() else column.set(as_series(known.view(np.int8)) == 0, None)

@@ -1,0 +1,255 @@
+"""Whose quota the jobs of a queue count against, and under which name a run keeps that queue apart.
+
+A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota; one name may stand for
+different quotas in different namespaces, and labels of pods may name other quotas than their queue does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from harness.base.arrays import places
+from harness.base.tables.schemas import TIMELINE_QUEUE
+from harness.cluster.kinds.elastic import QuotaLeaves, leaves_of
+from harness.models.quota import UNLIMITED, QuotaTree, minus
+from harness.trace.quota_names import QUOTA_NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from harness.cluster.model import Cluster, ResourceGroup
+
+
+_SLICE = 1 << 20
+_NAME = "harness.tenant"
+
+
+class Tenants(NamedTuple):
+    """The queues of a trace on a cluster.
+
+    Attributes:
+        names: for each job its queue; `<namespace>/<queue>` where a queue's name stands for several quotas,
+            and `<namespace>/<queue>/<quota>` where it does so in one namespace, because labels name quotas.
+        quotas: every such name, sorted -> the ClusterQueue or ElasticQuota behind it, or None.
+        by_label: whether some jobs of one namespace and queue have several names.
+    """
+
+    names: pl.Series
+    quotas: Mapping[str, str | None]
+    by_label: bool = False
+
+
+def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
+    """Tell queues apart by the quota behind them.
+
+    Args:
+        jobs: has the columns `namespace` and `queue`, and `QUOTA_NAME` where labels name quotas.
+        cluster: what the trace is replayed on.
+        by_elastic_quotas: whether jobs count against ElasticQuotas where both kinds are behind a queue
+            (`PolicySpec.admits_by_elastic_quotas`), and not against ClusterQueues.
+    """
+    leaves = QuotaLeaves(cluster)
+    doors = _distinct(_doors(jobs))
+    behind = [
+        _quota_of(*door, cluster=cluster, leaves=leaves, by_elastic_quotas=by_elastic_quotas)
+        for door in doors.iter_rows()
+    ]
+    of_queue: dict[str, set[str | None]] = {}
+    of_door: dict[tuple[str, str], set[str | None]] = {}
+    for (namespace, queue, *_), quota in zip(doors.iter_rows(), behind, strict=True):
+        of_queue.setdefault(queue, set()).add(quota)
+        of_door.setdefault((namespace, queue), set()).add(quota)
+
+    def name_of(namespace: str, queue: str, quota: str | None) -> str:
+        if len(of_queue[queue]) == 1:
+            return queue
+        if len(of_door[namespace, queue]) == 1 or quota is None:
+            return f"{namespace}/{queue}"
+        return f"{namespace}/{queue}/{quota}"
+
+    found = [
+        name_of(namespace, queue, quota)
+        for (namespace, queue, *_), quota in zip(doors.iter_rows(), behind, strict=True)
+    ]
+    names = jobs["queue"]
+    if any(len(several) > 1 for several in of_queue.values()):
+        named = doors.with_columns(pl.Series(_NAME, found, pl.Categorical))
+        names = jobs.join(named, on=doors.columns, how="left", maintain_order="left")[_NAME]
+    quotas = dict(sorted(dict(zip(found, behind, strict=True)).items()))
+    return Tenants(names, quotas, any(len(several) > 1 for several in of_door.values()))
+
+
+def timeline_queue(columns: Collection[str], known: Collection[str]) -> pl.Expr:
+    """What the timeline of a run calls the queue of each job.
+
+    Args:
+        columns: those of its jobs.
+        known: all queues of the timeline, as `quota_of` in `run.json` has them.
+    """
+    if TIMELINE_QUEUE in columns:
+        return pl.col(TIMELINE_QUEUE)
+    apart = pl.concat_str("namespace", "queue", separator="/")
+    return pl.when(pl.col("queue").is_in(list(known))).then("queue").otherwise(apart)
+
+
+def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
+    """What tells by which quota a job counts, column by column."""
+    return jobs.select("namespace", "queue", *(name for name in (QUOTA_NAME,) if name in jobs.columns))
+
+
+def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
+    """The distinct rows of many that recur, found slice by slice: at once it takes ten times their size.
+
+    Where all have one namespace, as in most traces, queues tell, for a fifth of the time.
+    """
+    namespaces = rows["namespace"].unique()
+    if len(namespaces) == 1 and rows.width == 2:
+        queues = rows["queue"].unique()
+        return pl.DataFrame([namespaces.new_from_index(0, len(queues)), queues])
+    parts = [part.unique() for part in rows.iter_slices(_SLICE)]
+    return parts[0] if len(parts) == 1 else pl.concat(parts).unique()
+
+
+def _quota_of(
+    namespace: str,
+    queue: str,
+    named: str = "",
+    *,
+    cluster: Cluster,
+    leaves: QuotaLeaves,
+    by_elastic_quotas: bool,
+) -> str | None:
+    """The ClusterQueue that a queue stands for, or the ElasticQuota that jobs of it count against.
+
+    The one of them that counts, else the other.
+    """
+    cluster_queue = cluster.cluster_queue_of(namespace, queue)
+    if cluster_queue is not None and not by_elastic_quotas:
+        return cluster_queue.name
+    elastic = leaves.of(namespace, queue, named)
+    return cluster_queue.name if elastic is None and cluster_queue is not None else elastic
+
+
+def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
+    """The ElasticQuotas that jobs count against for plugins which go by these, besides any ClusterQueues.
+
+    Args:
+        jobs: as for `tenants`.
+        cluster: what the trace is replayed on.
+    """
+    leaves = QuotaLeaves(cluster)
+    found = {leaves.of(*door) for door in _distinct(_doors(jobs)).iter_rows()}
+    return {name for name in found if name is not None}
+
+
+def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
+    """The names of queues, sorted, and for each job the place of its own among them."""
+    distinct = pl.Series(list(tenants.quotas), dtype=pl.String)
+    return distinct, places(tenants.names, distinct).astype(np.int32)
+
+
+def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
+    """Every ClusterQueue and ElasticQuota with jobs of its own, as `run.json` tells it.
+
+    `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. A ClusterQueue
+    has `limits` as a cohort does; and where a resource has quota in several flavors `flavors`, its quota by
+    these.
+
+    Args:
+        cluster: what the trace is replayed on.
+        by_elastic_quotas: whether it is the ElasticQuota where one of each kind have one name, and not the
+            ClusterQueue.
+    """
+    elastic: dict[str, dict[str, Any]] = {
+        name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
+        for name, quota in leaves_of(cluster.elastic_quotas).items()
+    }
+    tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
+    queues: dict[str, dict[str, Any]] = {
+        name: {
+            "cohort": queue.cohort,
+            "weight": str(queue.weight),
+            "nominal": _nominal(queue.resource_groups),
+            "limits": _limits(tree, tree.queues[name]),
+            **(_by_flavor(queue.resource_groups) if several else {}),
+        }
+        for name, queue in cluster.cluster_queues.items()
+    }
+    # Where names are shared, the order is that of the elastic quotas either way.
+    return elastic | queues | elastic if by_elastic_quotas else elastic | queues
+
+
+def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Every cohort, as `run.json` tells it: what it belongs to, and the quota and limits of its own."""
+    tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
+    return {
+        name: {
+            "cohort": cohort.parent,
+            "nominal": _nominal(cohort.resource_groups),
+            "limits": _limits(tree, tree.cohorts[name]),
+            **(_by_flavor(cohort.resource_groups) if several else {}),
+        }
+        for name, cohort in cluster.cohorts.items()
+    }
+
+
+def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
+    """Resource -> nominal quota, summed over flavors."""
+    nominal: dict[str, int] = {}
+    for group in groups:
+        for flavor in group.flavors:
+            for resource, quota in flavor.resources.items():
+                nominal[resource] = nominal.get(resource, 0) + quota.nominal
+    return nominal
+
+
+def _has_several_flavors(cluster: Cluster) -> bool:
+    """Whether there is quota of a resource in more than one flavor."""
+    known: dict[str, str] = {}
+    queues = [each.resource_groups for each in cluster.cluster_queues.values()]
+    return any(
+        known.setdefault(resource, flavor.flavor) != flavor.flavor
+        for groups in (*queues, *(each.resource_groups for each in cluster.cohorts.values()))
+        for group in groups
+        for flavor in group.flavors
+        for resource in flavor.resources
+    )
+
+
+def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+    """Flavor -> resource -> the nominal quota, and what of it is `kept`, which is never lent."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for group in groups:
+        for flavor in group.flavors:
+            for resource, quota in flavor.resources.items():
+                limit = quota.nominal if quota.lending_limit is None else quota.lending_limit
+                own = {"nominal": quota.nominal, "kept": max(0, quota.nominal - limit)}
+                found.setdefault(flavor.flavor, {})[resource] = own
+    return {"flavors": found}
+
+
+def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
+    """What limits borrowing and lending, summed over flavors; only what has a limit.
+
+    `borrowing` is resource -> how much may be borrowed, where that is limited in every flavor; `kept` is
+    resource -> what is never lent, and `lent` what is lent beside it: nothing of what has no end.
+    """
+    limits: dict[str, list[int | None]] = {}
+    kept: dict[str, int] = {}
+    lent: dict[str, int] = {}
+    for cell in tree.declared[node]:
+        resource, at = tree.flavor_resources[cell].resource, node * tree.width + cell
+        limits.setdefault(resource, []).append(tree.borrowing_limit[at])
+        kept[resource] = kept.get(resource, 0) + tree.local_quota[at]
+        lent[resource] = lent.get(resource, 0) + minus(tree.subtree[at], tree.local_quota[at])
+    borrowing: dict[str, int] = {}
+    for resource, of_flavors in limits.items():
+        known = [limit for limit in of_flavors if limit is not None and limit < UNLIMITED]
+        if len(known) == len(of_flavors):
+            borrowing[resource] = sum(known)
+    kept = {resource: amount for resource, amount in kept.items() if amount}
+    return {"borrowing": borrowing, "kept": kept, "lent": {resource: lent[resource] for resource in kept}}

@@ -1,0 +1,1 @@
+"""Many replays as one thing: twins, experiments, tuning and forecasts."""

@@ -1,0 +1,235 @@
+"""Who makes the items of a work: this process, several of this machine, or any executor of functions.
+
+Only so many items are handed out at a time, so that what waits takes no memory here or at a scheduler. An
+item whose process died is handed out again; one that ends its process even when it is alone has failed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, TypeVar
+
+from harness.base.errors import INTERRUPTS, HarnessError, OptionError, ReplayError, told
+from harness.runs.child_processes import Pool, heed_signals
+from harness.runs.worker_count import workers_within
+from harness.studies.items import Packed, Work, make_elsewhere, packed
+
+_AHEAD = 2
+"""Items that are handed out for each process: one that it makes, one that waits."""
+
+ELSEWHERE = 64
+"""Items that are handed out to an executor, whose number of workers may change."""
+
+_DIED = "its process was ended (the system does that where memory runs out)\nHint: use fewer --workers"
+
+ItemT = TypeVar("ItemT")
+MadeT = TypeVar("MadeT")
+_ItemT = TypeVar("_ItemT", contravariant=True)
+_MadeT = TypeVar("_MadeT", covariant=True)
+
+
+class Crew(Protocol[_ItemT, _MadeT]):
+    """Makes items."""
+
+    def make(self, items: Iterable[_ItemT]) -> Generator[_MadeT, None, None]:
+        """What came of each, as soon as it is over; where the iterator is closed, the others are given up."""
+        ...
+
+
+class Alone(Generic[ItemT, MadeT]):
+    """Makes one item after the other in this process."""
+
+    def __init__(self, work: Work[ItemT, MadeT]) -> None:
+        self._make = work.begun()
+
+    def make(self, items: Iterable[ItemT]) -> Generator[MadeT, None, None]:
+        """See `Crew`."""
+        yield from map(self._make, items)
+
+
+class Processes(Generic[ItemT, MadeT]):
+    """Makes items in processes of this machine, which are begun anew and keep what they have read.
+
+    They stay from one call to the next, and are to be ended by `end`.
+
+    Args:
+        work: makes them.
+        workers: how many processes.
+    """
+
+    def __init__(self, work: Work[ItemT, MadeT], workers: int) -> None:
+        self._work, self._packed, self._workers = work, packed(work), workers
+        self._pool: Pool | None = None
+
+    def make(self, items: Iterable[ItemT]) -> Generator[MadeT, None, None]:
+        """See `Crew`; after a process died what had been handed out is made one by one."""
+        left: Iterator[ItemT] = iter(items)
+        while True:
+            suspects = yield from self._make(left, _AHEAD * self._workers)
+            if not suspects:
+                return
+            for item in suspects:
+                if (yield from self._make(iter([item]), 1)):
+                    yield self._work.failed(item, _DIED)
+
+    def end(self, *, now: bool) -> None:
+        """End the processes, see `Pool`; others are begun when there is more to make."""
+        if self._pool is not None:
+            self._pool.end(now=now)
+            self._pool = None
+
+    def _make(self, items: Iterator[ItemT], most: int) -> Generator[MadeT, None, list[ItemT]]:
+        """Make items until all are made or a process dies; answers those that were handed out then."""
+        if self._pool is None:
+            self._pool = Pool(self._workers, _begin, self._packed)
+        pool, over = self._pool, False
+        try:
+            lost = yield from _handed_out(self._work, items, most, lambda item: pool.submit(_make, item))
+            over = not lost
+        finally:
+            if not over:  # one has died, or nobody wants what they are at
+                self.end(now=True)
+        return lost
+
+
+class Elsewhere(Generic[ItemT, MadeT]):
+    """Makes items by an executor: of `dask.distributed`, or any that has `submit` and Python's futures.
+
+    Inputs are sent to a process that says that it has not got them.
+
+    Args:
+        work: makes them.
+        executor: runs functions.
+    """
+
+    def __init__(self, work: Work[ItemT, MadeT], executor: Executor) -> None:
+        self._work, self._packed, self._executor = work, packed(work), executor
+
+    def make(self, items: Iterable[ItemT]) -> Generator[MadeT, None, None]:
+        """See `Crew`.
+
+        Raises:
+            ReplayError: the executor is gone.
+        """
+        lost = yield from _handed_out(
+            self._work, iter(items), ELSEWHERE, self._submit, self._submit_with_work
+        )
+        if lost:
+            raise ReplayError(
+                f"the executor gave up with {len(lost):,} items under way",
+                hint="start it again; the same command goes on where this one was",
+            )
+
+    def _submit(self, item: ItemT) -> Future[MadeT | None]:
+        return self._executor.submit(make_elsewhere, self._packed.digest, None, item)
+
+    def _submit_with_work(self, item: ItemT) -> Future[MadeT | None]:
+        return self._executor.submit(make_elsewhere, *self._packed, item)
+
+
+@contextmanager
+def crew_for(
+    work: Work[ItemT, MadeT], most: int, *, workers: int | None, executor: Executor | None
+) -> Iterator[tuple[Crew[ItemT, MadeT], int]]:
+    """Whoever makes items, until the end of the block; and how many at once.
+
+    Args:
+        work: makes them.
+        most: how many items there are to make at a time.
+        workers: how many processes of this machine make them; by default as many as there are cores and
+            memory for. One is this process.
+        executor: makes them instead, wherever it is.
+
+    Raises:
+        OptionError: both are given, or there is no such number of processes.
+    """
+    if executor is not None:
+        if workers is not None:
+            raise OptionError("an executor has its own number of workers", hint="leave out --workers")
+        yield Elsewhere(work, executor), ELSEWHERE
+        return
+    if workers is not None and workers < 1:
+        raise OptionError(f"workers: {workers} is not a number of processes")
+    count = min(workers or workers_within(work.memory, most=most), max(1, most))
+    if count == 1:
+        yield Alone(work), 1
+        return
+    processes = Processes(work, count)
+    try:
+        yield processes, count
+        processes.end(now=False)
+    finally:
+        processes.end(now=True)
+
+
+def _handed_out(
+    work: Work[ItemT, MadeT],
+    items: Iterator[ItemT],
+    most: int,
+    submit: Callable[[ItemT], Future[MadeT | None]],
+    again: Callable[[ItemT], Future[MadeT | None]] | None = None,
+) -> Generator[MadeT, None, list[ItemT]]:
+    """Hand out items, so many at a time; answers those that were under way when the executor died.
+
+    Args:
+        work: makes them.
+        items: what is to be made; what was not handed out is left in it.
+        most: how many are handed out at a time.
+        submit: hands one out.
+        again: hands one out with all it needs, to whoever asks for that.
+    """
+    under_way: dict[Future[MadeT | None], ItemT] = {}
+    waiting: deque[ItemT] = deque()
+    try:
+        while True:
+            while len(under_way) < most:
+                item = waiting.popleft() if waiting else next(items, None)
+                if item is None:
+                    break
+                try:
+                    under_way[submit(item)] = item
+                except (BrokenProcessPool, CancelledError):
+                    return [*under_way.values(), item]
+            if not under_way:
+                return []
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                item = under_way[future]
+                try:
+                    made = future.result()
+                except (BrokenProcessPool, CancelledError):
+                    return list(under_way.values())
+                except HarnessError:
+                    raise
+                except INTERRUPTS:
+                    raise
+                except BaseException as error:  # whatever an executor says of a task that it could not do
+                    made = work.failed(item, f"the executor failed: {told(error)}")
+                del under_way[future]
+                if made is not None:
+                    yield made
+                elif again is not None:
+                    under_way[again(item)] = item
+    finally:
+        for future in under_way:
+            future.cancel()
+
+
+# --- processes of this machine ----------------------------------------------------------------------------
+
+_given: list[Packed] = []
+
+
+def _begin(work: Packed) -> None:
+    """What a process is told when it begins."""
+    heed_signals(lambda *_: os._exit(1))
+    _given[:] = [work]
+
+
+def _make(item: Any) -> Any:
+    (work,) = _given
+    return make_elsewhere(*work, item)

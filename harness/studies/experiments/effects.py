@@ -1,0 +1,122 @@
+"""What each factor does by itself: how far a value moves a metric from what its first value gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+from typing import Any, NamedTuple
+
+from harness.analysis.comparison.missing import Lack
+from harness.plugins.measurement import Measurement
+from harness.studies.experiments.objectives import Estimate, Judged, OverSeeds, Setting, estimate, value_text
+from harness.studies.experiments.specification import SEED
+
+_PAIRS = "pairs of items"
+
+
+class Effect(NamedTuple):
+    """The effect of one value of a factor on a metric.
+
+    Attributes:
+        factor: what varies.
+        value: what it is set to.
+        against: its first value.
+        difference: the mean over all settings that differ in nothing else, with its interval between seeds.
+        base: the mean at the first value.
+        least: the smallest difference among the settings.
+        most: the largest one.
+        settings: how many pairs of settings have a value.
+        lack: in how many pairs of items, which have the same seed, one has no value.
+    """
+
+    factor: str
+    value: Any
+    against: Any
+    difference: Estimate
+    base: float
+    least: float
+    most: float
+    settings: int
+    lack: Lack
+
+
+def effects(judged: Judged, measured: Measurement) -> list[Effect]:
+    """The main effects of all factors on a metric."""
+    values = judged.values(measured)
+    return [
+        effect
+        for factor, levels in judged.experiment.factors.items()
+        if factor != SEED and len(levels) > 1
+        for effect in _of_factor(judged, factor, values)
+    ]
+
+
+def unpaired(judged: Judged) -> str:
+    """Which factors, or values of one, have no effect as others always vary with them, in a sentence."""
+    names: list[str] = []
+    for factor in judged.experiment.factors:
+        pairs = _paired(judged, factor) if factor != SEED else {}
+        lonely = [level for level, some in pairs.items() if not some]
+        every = len(lonely) == len(pairs)
+        names += [factor] if lonely and every else [f"{factor}={value_text(level)}" for level in lonely]
+    if not names:
+        return ""
+    return f"no effect of {', '.join(names)}: no setting differs in it alone from one with its first value"
+
+
+def _of_factor(judged: Judged, factor: str, values: Mapping[int, OverSeeds]) -> Iterator[Effect]:
+    """The effects of the values of one factor."""
+    for level, pairs in _paired(judged, factor).items():
+        found = _difference([(values[first.item], values[other.item]) for first, other in pairs])
+        if found is not None:
+            yield Effect(factor, level, pairs[0][0].point[factor], *found)
+
+
+def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Setting]]]:
+    """Value of a factor, but its first -> pairs of settings with the first and with it, else alike."""
+    levels: dict[Any, dict[tuple[Any, ...], Setting]] = {}
+    for setting in judged.settings:
+        others = tuple(value for name, value in setting.point.items() if name != factor)
+        levels.setdefault(setting.point[factor], {})[others] = setting
+    # Items may have another value first, as where points are drawn.
+    order = {value_text(value): at for at, value in enumerate(judged.experiment.factors[factor])}
+    present = sorted(
+        (level for level in levels if level is not None), key=lambda level: order[value_text(level)]
+    )
+    return {
+        level: [
+            (levels[present[0]][others], setting)
+            for others, setting in levels[level].items()
+            if others in levels[present[0]]
+        ]
+        for level in present[1:]
+    }
+
+
+def _difference(
+    pairs: Sequence[tuple[OverSeeds, OverSeeds]],
+) -> tuple[Estimate, float, float, float, int, Lack] | None:
+    """What an effect has beside the values of the factor; None where nothing has a value."""
+    # Every seed has one mean over all pairs, as what it draws is the same in all of them.
+    of_seed: dict[int, list[float]] = {}
+    of_pair, bases = [], []
+    absent = items = 0
+    for base, other in pairs:
+        there = []
+        for seed in (seed for seed in base.values if seed in other.values):
+            before, after = base.values[seed], other.values[seed]
+            items += 1
+            if before is None or after is None:
+                absent += 1
+            else:
+                of_seed.setdefault(seed, []).append(after - before)
+                there.append((before, after))
+        if there:
+            of_pair.append(fsum(after - before for before, after in there) / len(there))
+            bases.append(fsum(before for before, _ in there) / len(there))
+    if not of_pair:
+        return None
+    lack = Lack(absent, items, _PAIRS)
+    means = [fsum(each) / len(each) for each in of_seed.values()]
+    difference = estimate(means)._replace(partly=lack.partly)
+    return difference, fsum(bases) / len(bases), min(of_pair), max(of_pair), len(of_pair), lack

@@ -1,0 +1,151 @@
+"""Makes one item of an experiment: replays it and measures it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.base.errors import INTERRUPTS, HarnessError, text_of
+from harness.runs.identity import Looked, looked_at_once
+from harness.runs.run import Run
+from harness.runs.worker_count import memory_for
+from harness.studies.experiments.requests import Bench, Inputs
+from harness.studies.experiments.specification import Point
+
+ABOUT = b"harness.item"
+"""Where the file of an item says what it is."""
+
+_LEVEL = 3
+
+
+class Item(NamedTuple):
+    """One replay of an experiment.
+
+    Attributes:
+        number: its place in the experiment.
+        key: the name of what is kept of it; equal for equal inputs, settings and code.
+        point: what it is set to.
+    """
+
+    number: int
+    key: str
+    point: Point
+
+
+class Made(NamedTuple):
+    """What came of an item.
+
+    Attributes:
+        item: which one.
+        table: its metrics as a Parquet file; None where it failed.
+        error: what it failed with, and what to do about it.
+        seconds: CPU time.
+    """
+
+    item: Item
+    table: bytes | None
+    error: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The work of an experiment: its replays, see `Work`.
+
+    Attributes:
+        inputs: what items are made of.
+        output: where whole runs are kept, if they are to be.
+    """
+
+    inputs: Inputs
+    output: Path
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes a process takes that replays."""
+        return max(memory_for(trace) for trace in self.inputs.traces.values())
+
+    def begun(self) -> Callable[[Item], Made]:
+        """Be ready in this process; answers what makes an item."""
+        return Maker(self.inputs, self.output).make
+
+    def failed(self, item: Item, why: str) -> Made:
+        """What comes of an item that nobody could make."""
+        return Made(item, None, why, 0.0)
+
+
+class Maker:
+    """Makes items of one experiment.
+
+    Args:
+        inputs: what they are made of.
+        output: where whole runs are kept, if they are to be.
+    """
+
+    def __init__(self, inputs: Inputs, output: Path) -> None:
+        self._bench, self._output = Bench(inputs), output
+        self._looked: Looked = {}
+
+    def make(self, item: Item) -> Made:
+        """Replay an item and measure it; what it fails with is kept in the answer."""
+        from time import process_time
+
+        began = process_time()
+        try:
+            with looked_at_once(self._looked):
+                request = self._bench.request(item.point, output=self._output)
+                plan = self._bench.plan(item.point, request)
+                run = request.run(plugins=self._bench.plugins, plan=plan)
+                table = _table(run, item)
+        except HarnessError as error:
+            told = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
+            return Made(item, None, told, process_time() - began)
+        except MemoryError:
+            return Made(item, None, "there is not enough memory", process_time() - began)
+        except INTERRUPTS:
+            raise
+        except BaseException as error:  # a defect of one item is no reason to lose the others
+            return Made(
+                item, None, f"unexpected {type(error).__name__}: {text_of(error)}", process_time() - began
+            )
+        return Made(item, table, "", process_time() - began)
+
+
+def _table(run: Run, item: Item) -> bytes:
+    """The metrics of a run as a Parquet file, which says of what item they are."""
+    about: dict[str, Any] = {
+        "key": item.key,
+        "run": run.info["run"],
+        "jobs": run.info["outcome"]["jobs"],
+        "stopped": "" if run.stopped is None else run.stopped.told(),
+        "unmeasured": dict(run.unmeasured),
+    }
+    return written(run.metrics.to_arrow(), about)
+
+
+def written(metrics: pa.Table, about: Mapping[str, Any]) -> bytes:
+    """The file of an item: its metrics, and what it says of itself beside them."""
+    buffer = BytesIO()
+    table = metrics.replace_schema_metadata({ABOUT: json.dumps(about).encode()})
+    pq.write_table(table, buffer, compression="zstd", compression_level=_LEVEL)
+    return buffer.getvalue()
+
+
+def about(file: Path) -> Mapping[str, Any]:
+    """What the file of an item says of it.
+
+    Raises:
+        OSError, ValueError: it is not such a file.
+    """
+    try:
+        found: Mapping[str, Any] = json.loads(pq.read_metadata(file).metadata[ABOUT])
+    except (KeyError, TypeError, pa.ArrowException) as error:
+        raise ValueError(f"{file} is no item of an experiment") from error
+    return found

@@ -1,0 +1,390 @@
+"""Makes specifications of experiments, of YAML or of what a command line says; all faults at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from harness.base.errors import Fault, HarnessError, InputError, SpecError
+from harness.base.frozen import Frozen
+from harness.base.options import did_you_mean
+from harness.cluster.derive import plain_stem
+from harness.cluster.yaml.documents import read_documents, read_specification
+from harness.cluster.yaml.fields import Fields, shown
+from harness.cluster.yaml.scalars import settled
+from harness.studies.experiments.names import label_of, name_of
+from harness.studies.experiments.points import size
+from harness.studies.experiments.specification import (
+    MOST_ITEMS,
+    OWN,
+    PLUGIN,
+    SEED,
+    Arm,
+    Drawn,
+    Factor,
+    ItemKeep,
+    Seeds,
+    Spec,
+    Value,
+)
+
+_FIELDS = (
+    *("experiment", "trace", "traces", "cluster", "clusters", "patches", "plugins", "settings", "vary"),
+    *("zip", "exclude", "random", "seeds", "keep", "metrics"),
+)
+_HINT = "docs/experiments.md describes every field"
+_MOST_SEEDS = 1_000_000
+_LARGEST_SEED = 2**31 - 1
+
+
+def load_spec(path: Path) -> Spec:
+    """The experiment that a file describes; its paths are relative to its folder.
+
+    Raises:
+        SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
+    """
+    content = read_content(path)
+    return spec_of(content, source=str(path), folder=path.parent, name=plain_stem(path))
+
+
+def read_content(path: Path) -> Any:
+    """What a file of one YAML document holds.
+
+    Raises:
+        SpecError: it cannot be read, or is no such file.
+    """
+    return settled(read_specification(path, "an experiment", hint=_HINT)[0])
+
+
+def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "experiment") -> Spec:
+    """The experiment that a mapping describes.
+
+    Args:
+        content: the fields of the file, as plain values.
+        source: what messages call it.
+        folder: what relative paths are relative to.
+        name: what it is called where it does not say so.
+
+    Raises:
+        SpecError: it is faulty; every fault with its field.
+    """
+    faults: list[Fault] = []
+    fields = Fields(content, "", faults)
+    reader = _Reader(fields, folder, faults)
+    spec = reader.spec(source, name)
+    for unread in fields.unread():
+        hint = did_you_mean(unread, _FIELDS) if unread in fields else "is it misspelt?"
+        faults.append(Fault(unread, f"is not known here; {hint}"))
+    if not faults and (items := size(spec)) > MOST_ITEMS:
+        what = f"make {items:,} items together; there can be at most {MOST_ITEMS:,}"
+        faults.append(Fault("vary", f"{what}: random: 1000@7 draws a thousand points of the grid"))
+    if faults:
+        raise SpecError(source, faults, hint=_HINT)
+    return spec
+
+
+class _Reader:
+    """Reads the fields of an experiment."""
+
+    def __init__(self, fields: Fields, folder: Path, faults: list[Fault]) -> None:
+        self._fields, self._folder, self._faults = fields, folder, faults
+
+    def spec(self, source: str, name: str) -> Spec:
+        fields = self._fields
+        traces = self._several("trace", "traces", file="trace")
+        if fields.raw("trace") is None and fields.raw("traces") is None:
+            fields.fault("trace", "is missing: which trace is replayed?")
+        clusters: Mapping[str, Path | None] = self._several("cluster", "clusters", file="cluster")
+        called = fields.string("experiment", name)
+        self._try("experiment", lambda: name_of(called))
+        groups = (*self._vary(), *self._zip())
+        self._once(groups)
+        arms = self._arms()
+        seeds = self._seeds()
+        spec = Spec(
+            name=called,
+            source=source,
+            traces=traces,
+            clusters=clusters or Frozen({"": None}),
+            patches=self._patches(),
+            arms=arms,
+            settings=self._settings(),
+            groups=groups,
+            random=self._random(),
+            seeds=seeds,
+            keep=self._keep(),
+            metrics=fields.texts("metrics"),
+            folder=self._folder,
+        )
+        return replace(spec, exclude=self._exclude(spec))
+
+    # --- inputs -------------------------------------------------------------------------------------------
+
+    def _several(self, one: str, many: str, *, file: str) -> Mapping[str, Path]:
+        """Files by label: a text, a list of texts, or a mapping of labels to texts."""
+        fields = self._fields
+        if one in fields and many in fields:
+            fields.fault(many, f"stands beside {one}; give one of the two")
+        name = many if many in fields else one
+        return self._files(name, fields.raw(name), file)
+
+    def _files(self, name: str, value: Any, file: str) -> Mapping[str, Path]:
+        if value is None:
+            return Frozen()
+        if isinstance(value, str):
+            value = [value]
+        if isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+            value = {label_of(Path(each)): each for each in value} if self._apart(name, value) else {}
+        if not isinstance(value, Mapping):
+            self._fields.fault(
+                name, f"must be a path, a list of paths or a mapping of names to paths of a {file}"
+            )
+            return Frozen()
+        found: dict[str, Path] = {}
+        for label, path in value.items():
+            if not isinstance(path, str) or not path:
+                self._fields.fault(f"{name}.{label}", f"must be a path, not {shown(path)}")
+                continue
+            self._try(f"{name}.{label}", lambda label=label: name_of(str(label)))
+            found[str(label)] = self._path(path)
+        return Frozen(found)
+
+    def _apart(self, name: str, paths: Sequence[str]) -> bool:
+        """Whether files are called differently."""
+        twice = [
+            label for label, count in Counter(label_of(Path(each)) for each in paths).items() if count > 1
+        ]
+        for label in twice:
+            self._fields.fault(name, f"two would be called {label!r}: write a mapping of names to paths")
+        return not twice
+
+    def _path(self, text: str) -> Path:
+        """A path, or several with commas between them, from the specification's folder."""
+        return Path(",".join(str(self._folder / part.strip()) for part in text.split(",")))
+
+    def _patches(self) -> Mapping[str, Path | None]:
+        """The cluster as it is, called `base`, and with each patch."""
+        patches = self._files("patches", self._fields.raw("patches"), "patch")
+        if "base" in patches:
+            self._fields.fault("patches.base", "is what the cluster without a patch is called")
+        return Frozen({"base": None, **patches} if patches else {"": None})
+
+    def _arms(self) -> tuple[Arm, ...]:
+        """Plugins: a name, a list of names `NAME[@LABEL]`, or of mappings of one such name to its options."""
+        fields = self._fields
+        raw = fields.raw("plugins")
+        given = [raw] if isinstance(raw, str) else raw
+        if not isinstance(given, list) or not given:
+            fields.fault("plugins", "is missing: a list of the plugins to replay, such as [fairsharing]")
+            return ()
+        arms: list[Arm] = []
+        for number, item in enumerate(given):
+            place = f"plugins[{number}]"
+            options: Any = {}
+            if isinstance(item, Mapping) and len(item) == 1:
+                ((item, options),) = item.items()
+            if not isinstance(item, str) or not isinstance(options, Mapping):
+                fields.fault(place, "must be the name of a plugin, or a mapping of one name to its options")
+                continue
+            plugin, at, label = item.partition("@")
+            label = label if at else plugin
+            self._try(place, lambda label=label: name_of(label))
+            if any(label == arm.label for arm in arms):
+                fields.fault(place, f"a second one is called {label!r}: name them apart, {plugin}@other")
+                continue
+            arms.append(Arm(plugin, label, Frozen({str(key): value for key, value in options.items()})))
+        return tuple(arms)
+
+    def _settings(self) -> Mapping[str, str]:
+        table = self._fields.raw("settings")
+        if table is None:
+            return Frozen()
+        if not isinstance(table, Mapping):
+            self._fields.fault("settings", f"must be a mapping of names to values, not {shown(table)}")
+            return Frozen()
+        for name, value in table.items():
+            if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+                self._fields.fault(f"settings.{name}", f"must be a text or a number, not {shown(value)}")
+        return Frozen({str(name): str(value) for name, value in table.items()})
+
+    # --- what varies --------------------------------------------------------------------------------------
+
+    def _vary(self) -> tuple[tuple[Factor, ...], ...]:
+        table = self._fields.raw("vary")
+        if table is None:
+            return ()
+        if not isinstance(table, Mapping):
+            self._fields.fault("vary", f"must be a mapping of names to lists of values, not {shown(table)}")
+            return ()
+        return tuple((self._factor("vary", name, values),) for name, values in table.items())
+
+    def _zip(self) -> tuple[tuple[Factor, ...], ...]:
+        raw = self._fields.raw("zip")
+        given = [raw] if isinstance(raw, Mapping) else raw
+        if given is None:
+            return ()
+        if not isinstance(given, list) or not all(isinstance(each, Mapping) and each for each in given):
+            self._fields.fault("zip", "must be a list of mappings of names to lists of values")
+            return ()
+        groups = []
+        for number, group in enumerate(given):
+            place = f"zip[{number}]"
+            factors = tuple(self._factor(place, name, values) for name, values in group.items())
+            lengths = {len(factor.values) for factor in factors}
+            if len(lengths) > 1:
+                told = ", ".join(f"{factor.name} {len(factor.values)}" for factor in factors)
+                self._fields.fault(place, f"its lists must be equally long: {told}")
+                continue
+            groups.append(factors)
+        return tuple(groups)
+
+    def _factor(self, place: str, name: Any, values: Any) -> Factor:
+        given = (
+            values if isinstance(values, list) else several(values) if isinstance(values, str) else [values]
+        )
+        where = f"{place}.{name}"
+        for value in given:
+            if value is not None and not isinstance(value, (str, int, float)):
+                self._fields.fault(where, f"{shown(value)} is no value: give texts and numbers")
+        plain = [each for each in given if each is None or isinstance(each, (str, int, float))]
+        if not given:
+            self._fields.fault(where, "has no values")
+        elif len({str(each) for each in plain}) < len(plain):
+            self._fields.fault(where, "has one value twice")
+        if name in OWN:
+            field = {PLUGIN: "plugins", SEED: "seeds", "patch": "patches"}.get(str(name), f"{name}s")
+            self._fields.fault(where, f"is given by the field {field}")
+        return Factor(str(name), tuple(plain) or (None,))
+
+    def _once(self, groups: Iterable[Sequence[Factor]]) -> None:
+        count = Counter(factor.name for group in groups for factor in group)
+        for name in (name for name, times in count.items() if times > 1):
+            self._fields.fault("zip", f"{name} varies twice")
+
+    def _exclude(self, spec: Spec) -> tuple[Mapping[str, tuple[Value, ...]], ...]:
+        raw = self._fields.raw("exclude")
+        given = [raw] if isinstance(raw, Mapping) else raw
+        if given is None:
+            return ()
+        if not isinstance(given, list) or not all(isinstance(each, Mapping) and each for each in given):
+            self._fields.fault("exclude", "must be a list of mappings of what varies to values")
+            return ()
+        known = {factor.name: factor.values for group in spec.axes for factor in group}
+        rules = []
+        for number, rule in enumerate(given):
+            found: dict[str, tuple[Value, ...]] = {}
+            for name, value in rule.items():
+                where = f"exclude[{number}].{name}"
+                values = tuple(value) if isinstance(value, list) else (value,)
+                if name not in known:
+                    self._fields.fault(where, f"does not vary here; {did_you_mean(str(name), known)}")
+                    continue
+                for each in values:
+                    if each not in known[name]:
+                        told = ", ".join(map(str, known[name]))
+                        self._fields.fault(where, f"{shown(each)} is none of its values: {told}")
+                found[str(name)] = values
+            rules.append(Frozen(found))
+        return tuple(rules)
+
+    def _random(self) -> Drawn | None:
+        """`COUNT@SEED`."""
+        raw = self._fields.raw("random")
+        if raw is None:
+            return None
+        count, at, seed = str(raw).partition("@")
+        if not (count.isdecimal() and int(count) and (seed.isdecimal() if at else True)):
+            self._fields.fault("random", f"{shown(raw)} is not understood: write COUNT@SEED, such as 200@7")
+            return None
+        return Drawn(int(count), int(seed or 0))
+
+    def _seeds(self) -> Seeds | None:
+        """A number, or a mapping with `count`, `first` and one way to draw."""
+        raw = self._fields.raw("seeds")
+        if raw is None:
+            return None
+        if not isinstance(raw, Mapping):
+            raw = {"count": raw}
+        fields = Fields(raw, "", self._faults, "seeds")
+        count = fields.integer("count", 1, required=True, least=1, most=_MOST_SEEDS)
+        first = fields.integer("first", 1, least=0, most=_LARGEST_SEED - _MOST_SEEDS)
+        ways = [name for name in raw if name not in ("count", "first")]
+        if len(ways) > 1:
+            fields.fault("", f"draws in one way, not in {len(ways)}: {', '.join(map(str, ways))}")
+        if not ways:
+            return Seeds(count, first)
+        how = fields.raw(ways[0])
+        if isinstance(how, (int, float)) and not isinstance(how, bool):  # sample: 0.5
+            return Seeds(count, first, str(ways[0]), str(how))
+        return Seeds(count, first, str(ways[0]), fields.string(ways[0], required=True))
+
+    def _keep(self) -> ItemKeep:
+        choices: tuple[ItemKeep, ...] = get_args(ItemKeep)
+        found = self._fields.choice("keep", choices, "metrics")
+        return next(each for each in choices if each == found)
+
+    def _try(self, name: str, check: Any) -> None:
+        try:
+            check()
+        except HarnessError as error:
+            told = f"{error.message}; {error.hint}" if error.hint else error.message
+            self._fields.fault(name, told)
+
+
+def more_varied(spec: Spec, vary: Mapping[str, Sequence[Value]]) -> Spec:
+    """An experiment that varies more; what it varies already gets the new values.
+
+    Raises:
+        SpecError: something varies together with something else, or is what an exclusion is about.
+    """
+    faults = []
+    groups = list(spec.groups)
+    for name, values in vary.items():
+        places = [at for at, group in enumerate(groups) if any(factor.name == name for factor in group)]
+        new = (Factor(name, tuple(values)),)
+        if any(len(groups[at]) > 1 for at in places) or any(name in rule for rule in spec.exclude):
+            faults.append(Fault(f"--vary {name}", "varies together with others there; change the file"))
+        elif places:
+            groups[places[0]] = new
+        else:
+            groups.append(new)
+    if faults:
+        raise SpecError(spec.source, faults)
+    settings = {name: text for name, text in spec.settings.items() if name not in vary}
+    return replace(spec, groups=tuple(groups), settings=Frozen(settings))
+
+
+def from_texts(vary: Sequence[str]) -> dict[str, list[Value]]:
+    """`NAME=VALUE,VALUE,...` texts as what varies: numbers where they look like numbers.
+
+    Raises:
+        InputError: a text is not of that form, or varies what another one does.
+    """
+    found: dict[str, list[Value]] = {}
+    for text in vary:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise InputError(
+                f"--vary {text!r} is not understood",
+                hint="write NAME=VALUE,VALUE, as scale-arrivals=0.8,1,1.2",
+            )
+        if name in found:
+            raise InputError(f"--vary {name} is given twice", hint="give all of its values at once")
+        found[name] = several(values)
+    return found
+
+
+def several(text: str) -> list[Value]:
+    """The values of a text in which commas stand between them: numbers where they look like numbers."""
+    return [_plain(value.strip()) for value in text.split(",")]
+
+
+def _plain(text: str) -> Value:
+    """A value as YAML has it."""
+    faults: list[Fault] = []
+    documents, _ = read_documents(text, faults)
+    value = settled(documents[0].content) if documents and not faults else text
+    return value if isinstance(value, (str, int, float)) else text

@@ -1,0 +1,81 @@
+"""The points of an experiment: the grid of all groups of factors, less what is left out, or a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import prod
+from random import Random
+from typing import TypeAlias
+
+from harness.studies.experiments.specification import SEED, Point, Spec, Value
+
+_MOST_TRIED = 2_000_000
+"""So many points of a grid are looked at for those that are to be drawn."""
+
+Applies: TypeAlias = Callable[[str, Point], bool]
+"""Whether a factor means anything at a point: an option does only for plugins that have it."""
+
+
+def size(spec: Spec) -> int:
+    """How many items there are at most."""
+    whole = prod(len(group[0].values) for group in spec.axes)
+    drawn = whole if spec.random is None else min(whole, spec.random.count)
+    return drawn * (1 if spec.seeds is None else spec.seeds.count)
+
+
+def points(spec: Spec, applies: Applies) -> list[Point]:
+    """Every point once, in the order of the specification: the last factor varies fastest, seeds faster yet.
+
+    A factor that means nothing at a point is None there, so that points which differ in nothing else are one.
+    """
+
+    def meant(point: Point) -> Point:
+        return {name: value if applies(name, point) else None for name, value in point.items()}
+
+    found: dict[tuple[Value, ...], Point] = {}
+    for point in map(meant, _chosen(spec, meant)):
+        found.setdefault(tuple(point.values()), point)
+    seeds: Iterable[int | None] = (None,) if spec.seeds is None else spec.seeds.numbers
+    return [point if seed is None else {**point, SEED: seed} for point in found.values() for seed in seeds]
+
+
+def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
+    """The points that are not left out; of these as many as are drawn, no two of one meaning."""
+    lengths = [len(group[0].values) for group in spec.axes]
+    whole = prod(lengths)
+    if spec.random is None or spec.random.count >= whole:
+        yield from filter(
+            lambda point: not _excluded(spec, point), (_at(spec, each) for each in range(whole))
+        )
+        return
+    draw, seen = Random(spec.random.seed), set[int]()  # noqa: S311 - a sample
+    kept: dict[tuple[Value, ...], int] = {}
+    while len(kept) < spec.random.count and len(seen) < min(whole, _MOST_TRIED):
+        number = draw.randrange(whole)
+        if number not in seen:
+            seen.add(number)
+            point = _at(spec, number)
+            if not _excluded(spec, point):
+                kept.setdefault(tuple(meant(point).values()), number)
+    yield from (_at(spec, number) for number in sorted(kept.values()))
+
+
+def _at(spec: Spec, number: int) -> Point:
+    """The point of that number in the whole grid."""
+    places: list[int] = []
+    for group in reversed(spec.axes):
+        number, place = divmod(number, len(group[0].values))
+        places.append(place)
+    return {
+        factor.name: factor.values[place]
+        for group, place in zip(spec.axes, reversed(places), strict=True)
+        for factor in group
+    }
+
+
+def _excluded(spec: Spec, point: Point) -> bool:
+    return any(_met(rule, point) for rule in spec.exclude)
+
+
+def _met(rule: Mapping[str, tuple[Value, ...]], point: Point) -> bool:
+    return all(point[name] in values for name, values in rule.items())

@@ -1,0 +1,325 @@
+"""Reads what an experiment is made of, and tries every value before the first replay; all faults at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import Fault, FaultyInputError, HarnessError, SpecError
+from harness.base.frozen import Frozen
+from harness.base.options import did_you_mean
+from harness.base.tables import schemas
+from harness.base.units import parse_duration
+from harness.cluster.derive import find_cluster
+from harness.cluster.load import load_cluster, read_manifests
+from harness.plugins import Plugins
+from harness.runs.identity import looked_at_once
+from harness.runs.inputs import read_trace
+from harness.studies.experiments.evaluation import Item
+from harness.studies.experiments.points import points
+from harness.studies.experiments.requests import SETTINGS, TENANTS, Bench, Inputs, measuring
+from harness.studies.experiments.specification import (
+    CLUSTER,
+    PATCH,
+    PLUGIN,
+    SEED,
+    SHAKE,
+    TRACE,
+    WEEKS,
+    Factor,
+    Point,
+    Seeds,
+    Spec,
+    Value,
+)
+from harness.trace.shake import Twin
+from harness.trace.tenants import Tenants
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.cluster.model import Cluster
+
+_SEEDED = ("sample", "priority-share")
+"""Steps of the calibration that have a seed."""
+
+_HINT = "nothing was replayed; docs/experiments.md describes every field"
+_TAKEN = ("item", "key", *schemas.METRICS)
+"""What columns of the tables are called besides the factors."""
+
+
+def prepared(spec: Spec, plugins: Plugins) -> Bench:
+    """An experiment with all that it is made of, read and tried.
+
+    Every value is tried once, in a replay that is prepared and not begun: with the first value of everything
+    else, and all traces on all clusters.
+
+    Raises:
+        SpecError: something cannot be read or used; every fault with its field.
+    """
+    faults = Faults()
+    traces = {
+        label: faults.of(f"trace {label}", partial(read_trace, path, plugins))
+        for label, path in spec.traces.items()
+    }
+    clusters = {
+        label: faults.of(f"cluster {label}", partial(_cluster, path)) for label, path in spec.clusters.items()
+    }
+    beside = None in spec.clusters.values()
+    own = {
+        label: faults.of(f"trace {label}", partial(_cluster, find_cluster(trace.path)))
+        for label, trace in traces.items()
+        if beside and trace is not None
+    }
+    patches = {
+        label: faults.of(f"patches.{label}", partial(_patch, path)) for label, path in spec.patches.items()
+    }
+    tenants = {
+        text: faults.of(where, partial(_tenants, text, spec.folder)) for where, text in _values(spec, TENANTS)
+    }
+    for number, arm in enumerate(spec.arms):
+        faults.of(f"plugins[{number}]", partial(plugins.policy, arm.plugin))
+    for name in spec.settings:
+        if name not in SETTINGS:
+            faults.add(f"settings.{name}", f"is no setting of a replay; {did_you_mean(name, SETTINGS)}")
+    if spec.seeds is not None:
+        _check_seeds(spec, spec.seeds, faults)
+    faults.end(spec.source)
+    faults.of("metrics", partial(measuring, plugins, spec.metrics))
+    faults.end(spec.source)
+    bench = Bench(Inputs(spec, plugins, traces, clusters, own, patches, tenants))
+    for factor in spec.factors:
+        _check_name(bench, factor, faults)
+    with looked_at_once({}):
+        faults.add_all(_faults_of_points(bench))
+    faults.end(spec.source)
+    return bench
+
+
+def items_of(bench: Bench) -> list[Item]:
+    """All items of an experiment, numbered.
+
+    Raises:
+        SpecError: none is left.
+    """
+    with looked_at_once({}):
+        found = [
+            Item(number, bench.key(point), point)
+            for number, point in enumerate(points(bench.spec, bench.applies))
+        ]
+    if not found:
+        whole = prod(len(group[0].values) for group in bench.spec.axes)
+        raise SpecError(
+            bench.spec.source,
+            [Fault("exclude", f"leaves out all {whole:,} points of the grid")],
+            hint="name more in a setting: it leaves out the points that have all of its values",
+        )
+    return found
+
+
+def _faults_of_points(bench: Bench) -> list[Fault]:
+    """What is wrong with the values of an experiment.
+
+    They are tried in points that are items. Where one fails each value is tried alone besides, so that the
+    fault is told with the field that it is in, and those of other fields are told, too.
+    """
+    together = Faults()
+    for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):
+        together.of(where, partial(_tried, bench, point))
+    if not together.found:
+        return []
+    alone, settings = Faults(), bench.spec.settings
+    bare = _with_settings(bench, ())
+    for where, point in _starts(bare, alone=True):
+        alone.of(where, partial(_tried, bare, point))
+    before = len(alone.found)
+    for name in settings:
+        _, point = next(_starts(bare, alone=True))
+        alone.of(f"settings.{name}", partial(_tried, _with_settings(bench, [name]), point))
+    fixed = bench if len(alone.found) == before else bare
+    for where, point in _trials(fixed, alone=True):
+        alone.of(where, partial(_tried, fixed, point))
+    return alone.found or together.found
+
+
+def _with_settings(bench: Bench, names: Iterable[str]) -> Bench:
+    """The same with only these of the settings that do not vary."""
+    spec = bench.spec
+    settings = Frozen({name: spec.settings[name] for name in names})
+    return Bench(replace(bench.inputs, spec=replace(spec, settings=settings)))
+
+
+def _tried(bench: Bench, point: Point) -> None:
+    """Prepare the replay of a point.
+
+    Raises:
+        InputError: something of it cannot be used.
+    """
+    bench.planned(bench.request(point))
+
+
+class Faults:
+    """The faults of an experiment, each once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Fault] = {}
+
+    @property
+    def found(self) -> list[Fault]:
+        """All of them."""
+        return list(self._found.values())
+
+    def add_all(self, faults: Sequence[Fault]) -> None:
+        """Several, see `add`."""
+        for fault in faults:
+            self.add(fault.where, fault.what)
+
+    def add(self, where: str, what: str) -> None:
+        """One, unless it was told of another place."""
+        self._found.setdefault(what, Fault(where, what))
+
+    def of(self, where: str, attempt: Callable[[], Any]) -> Any:
+        """What an attempt gives; None where it fails, which is a fault."""
+        try:
+            return attempt()
+        except HarnessError as error:
+            message = error.message
+            if isinstance(error, FaultyInputError) and len(error.faults) > 1:
+                message = f"{error.source}: {error.faults[0]} (and {len(error.faults) - 1:,} faults more)"
+            self.add(where, f"{message}; {error.hint}" if error.hint else message)
+            return None
+
+    def end(self, source: str, *, hint: str = _HINT) -> None:
+        """Raise what was found.
+
+        Args:
+            source: what messages call the specification.
+            hint: what to do about it.
+
+        Raises:
+            SpecError: there are faults.
+        """
+        if self._found:
+            raise SpecError(source, self.found, hint=hint)
+
+
+def _cluster(path: Path | None) -> Cluster | None:
+    return None if path is None else load_cluster(path)
+
+
+def _tenants(text: str, folder: Path) -> Tenants:
+    return Tenants.parse(text).read(folder)
+
+
+def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
+    """The documents of a patch."""
+    if path is None:
+        return None
+    faults: list[Fault] = []
+    documents, _ = read_manifests(path, faults)
+    if faults:
+        raise SpecError(str(path), faults)
+    return [document.content for document in documents]
+
+
+def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:
+    if seeds.of == WEEKS:
+        block = faults.of("seeds.weeks", partial(parse_duration, seeds.by))
+        if block == 0:
+            faults.add("seeds.weeks", "must be longer than 0")
+    elif seeds.of == SHAKE:
+        faults.of("seeds.shake", partial(Twin.parse, f"1,{seeds.by}"))
+    elif seeds.of not in _SEEDED:
+        known = [WEEKS, SHAKE, *_SEEDED]
+        faults.add(f"seeds.{seeds.of}", f"is nothing that seeds draw; {did_you_mean(seeds.of, known)}")
+    elif "@" in seeds.by:
+        faults.add(f"seeds.{seeds.of}", f"{seeds.by!r} has a seed already; leave out what follows the @")
+    elif seeds.of in spec.settings or any(factor.name == seeds.of for factor in spec.factors):
+        faults.add(f"seeds.{seeds.of}", "is a setting, too; give it here only")
+
+
+def _place(spec: Spec, factor: Factor) -> str:
+    """Where a specification says what a factor is set to; "" for inputs, plugins and seeds."""
+    together = [group for group in spec.groups if len(group) > 1]
+    for number, group in enumerate(together):
+        if factor in group:
+            return f"zip[{number}]"
+    return "vary" if any(factor in group for group in spec.groups) else ""
+
+
+def _values(spec: Spec, name: str) -> Iterator[tuple[str, str]]:
+    """All that a setting is set to, with the field of each."""
+    if name in spec.settings:
+        yield f"settings.{name}", spec.settings[name]
+    for factor in (factor for group in spec.groups for factor in group if factor.name == name):
+        for value in factor.values:
+            if value is not None:
+                yield f"{_place(spec, factor)}.{name}: {value}", str(value)
+
+
+def _check_name(bench: Bench, factor: Factor, faults: Faults) -> None:
+    place = _place(bench.spec, factor)
+    if not place:
+        return
+    faults.of(f"{place}.{factor.name}", partial(bench.check_name, factor.name))
+    if factor.name in _TAKEN:
+        faults.add(
+            f"{place}.{factor.name}", f"is what a column of the table is called; write PLUGIN.{factor.name}"
+        )
+    if factor.name in bench.spec.settings:
+        faults.add(f"settings.{factor.name}", "varies, too; give it in one place")
+
+
+def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
+    """A point of each trace with each cluster and patch, and which they are; see `_trials` for `alone`."""
+    inputs = [group[0] for group in bench.spec.axes if group[0].name in (TRACE, CLUSTER, PATCH)]
+    seeds = bench.spec.seeds
+    rest: dict[str, Value] = {PLUGIN: bench.spec.arms[0].label}
+    if not alone:
+        rest |= {factor.name: factor.values[0] for factor, _ in _varied(bench)}
+        rest |= {} if seeds is None else {SEED: seeds.first}
+    for choice in product(*(factor.values for factor in inputs)):
+        chosen = dict(zip((factor.name for factor in inputs), choice, strict=True))
+        where = ", ".join(f"{name} {value}" for name, value in chosen.items())
+        yield where or "trace and cluster", _meant(bench, {**chosen, **rest})
+
+
+def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
+    """Points that have every plugin and value at least once, with the field that each is about.
+
+    Args:
+        bench: makes them.
+        alone: whether nothing else varies in a point than what it is about; else everything else has its
+            first value, as in a point of `_starts`.
+    """
+    spec = bench.spec
+    _, start = next(_starts(bench, alone=alone))
+    for number, arm in enumerate(spec.arms):
+        yield f"plugins[{number}] {arm.label}", _meant(bench, {**start, PLUGIN: arm.label})
+    if alone and spec.seeds is not None:
+        yield "seeds", {**start, SEED: spec.seeds.first}
+    for factor, labels in _varied(bench):
+        tried = not alone and len(labels) == len(spec.arms)  # the first value is that of the start
+        for value in factor.values[1 if tried else 0 :]:
+            point = {**start, PLUGIN: labels[0], factor.name: value}
+            yield f"{_place(spec, factor)}.{factor.name}: {value}", _meant(bench, point)
+
+
+def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
+    """What varies, with the plugins for which it means anything, if there are such."""
+    labels = [arm.label for arm in bench.spec.arms]
+    found = [
+        (factor, [label for label in labels if bench.applies(factor.name, {PLUGIN: label})])
+        for group in bench.spec.groups
+        for factor in group
+    ]
+    return [(factor, meant) for factor, meant in found if meant]
+
+
+def _meant(bench: Bench, point: Point) -> Point:
+    return {name: value if bench.applies(name, point) else None for name, value in point.items()}

@@ -1,0 +1,380 @@
+"""Where the replays of an experiment are put together: what is read once, and the request of each point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import OptionError, SpecError
+from harness.base.memo import Memo
+from harness.base.options import did_you_mean
+from harness.base.units import parse_duration
+from harness.cluster.changes.knob_values import is_knob, turned
+from harness.plugins import Plugins
+from harness.plugins.registries import Registry
+from harness.runs.identity import code_of_harness, code_of_policy, code_of_room
+from harness.runs.replaying import measured_by
+from harness.runs.request import Request
+from harness.studies.experiments.specification import (
+    CLUSTER,
+    OWN,
+    PATCH,
+    PLUGIN,
+    SEED,
+    SHAKE,
+    TRACE,
+    WEEKS,
+    Arm,
+    Point,
+    Spec,
+    Value,
+)
+from harness.trace.calibration import Calibration
+from harness.trace.demand import derived_cluster
+from harness.trace.generate.redrawn import redrawn
+from harness.trace.shake import Twin
+from harness.trace.tenants import Tenants
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.runs.plan import Plan
+    from harness.trace.trace import Trace
+
+REQUESTED: Mapping[str, str] = {
+    name.replace("_", "-"): name
+    for name in (
+        *("on_preemption", "grace_period", "startup", "until", "scale_arrivals", "at_start"),
+        "unfinished",
+    )
+}
+"""Settings of a replay -> what requests call them."""
+
+STEPS: Mapping[str, str] = {name.replace("_", "-"): name for name in Calibration.__dataclass_fields__}
+"""Settings that change the trace or the size of the cluster -> what calibrations call them."""
+
+SETTINGS = (*REQUESTED, *STEPS)
+
+TENANTS = "tenants"
+"""The setting that can name files."""
+
+_ROWS, _CLUSTERS = 1_000_000, 24
+_LENGTH = 32
+_SHORTER = "seeds: {count: 10, weeks: 1h} draws spans of an hour"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """All that the items of an experiment are made of, which is read once and goes to whoever makes them.
+
+    Attributes:
+        spec: the experiment.
+        plugins: whose policies are replayed.
+        traces: label -> what its file holds.
+        clusters: label -> the cluster as its manifests say; None for the trace's own.
+        own: label of a trace -> the cluster as the manifests beside it say; None, or nothing, where there are
+            none, or all clusters are given.
+        patches: label -> the documents of a patch; None for none.
+        tenants: what `tenants` is set to, in any item -> the same with the files that it names.
+    """
+
+    spec: Spec
+    plugins: Plugins
+    traces: Mapping[str, Trace]
+    clusters: Mapping[str, Cluster | None]
+    own: Mapping[str, Cluster | None]
+    patches: Mapping[str, Sequence[Mapping[str, Any]] | None]
+    tenants: Mapping[str, Tenants]
+
+
+class Bench:
+    """Makes the requests of an experiment; what several of them share is made once, and kept for a while.
+
+    Args:
+        inputs: what items are made of.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs, self.spec = inputs, inputs.spec
+        self.plugins = measuring(inputs.plugins, inputs.spec.metrics)
+        few = max(2, _ROWS // max(trace.frame.height for trace in inputs.traces.values()))
+        self._traces: Memo[Hashable, Trace] = Memo(few)
+        self._plans: Memo[Hashable, Plan] = Memo(few)  # each has a trace
+        self._clusters: Memo[Hashable, Cluster] = Memo(_CLUSTERS)
+        self._arms = {arm.label: arm for arm in self.spec.arms}
+        self._codes: dict[str, str] = {}
+        self._sums: dict[str | None, str] = {}
+
+    def arm(self, point: Point) -> Arm:
+        """The plugin of a point."""
+        return self._arms[str(point[PLUGIN])]
+
+    def applies(self, name: str, point: Point) -> bool:
+        """Whether what varies means anything at a point: an option only for plugins that have it."""
+        if name in (*OWN, *SETTINGS) or is_knob(name):
+            return True
+        return self._option(name, self.arm(point)) is not None
+
+    def check_name(self, name: str) -> None:
+        """That what varies is a setting, a knob, or an option of one of the plugins.
+
+        Raises:
+            OptionError: it is none; says what was probably meant.
+        """
+        if any(self.applies(name, {PLUGIN: arm.label}) for arm in self.spec.arms):
+            return
+        options = [each.name for arm in self.spec.arms for each in self.plugins.policy(arm.plugin).options]
+        labels = ", ".join(arm.label for arm in self.spec.arms)
+        raise OptionError(
+            f"{name} is no setting of a replay, no knob of the cluster and no option of {labels}",
+            hint=did_you_mean(name.rpartition(".")[2], [*SETTINGS, *options]),
+        )
+
+    def request(self, point: Point, *, output: Path = Path("results")) -> Request:
+        """The replay of a point.
+
+        Raises:
+            InputError: a value cannot be used, or does not fit the inputs.
+        """
+        arm, settings = self.arm(point), self._settings(point)
+        options = dict(arm.options)
+        for name, value in point.items():
+            option = None if name in SETTINGS or is_knob(name) else self._option(name, arm)
+            if option is not None and value is not None:
+                options[option] = value
+        chosen: dict[str, Any] = {
+            argument: settings[name] for name, argument in REQUESTED.items() if name in settings
+        }
+        return Request(
+            self.trace(point),
+            plugin=arm.plugin,
+            cluster=self.cluster(point),
+            options=options,
+            label=arm.label,
+            seed=int(point.get(SEED) or 0),
+            output=output,
+            keep="all" if self.spec.keep == "all" else "nothing",
+            **chosen,
+        )
+
+    def plan(self, point: Point, request: Request) -> Plan:
+        """The replay of a point with all that it depends on, read and checked.
+
+        What does not depend on the settings of the replay is found once for points that differ in them only.
+
+        Args:
+            point: which one.
+            request: what `request` made of it.
+
+        Raises:
+            InputError: the inputs do not go together.
+        """
+        settings = self._settings(point)
+        options = (
+            item for item in point.items() if item[0] not in (*OWN, *SETTINGS) and not is_knob(item[0])
+        )
+        key = (
+            *(self._trace_key(point), self._cluster_key(point), self.arm(point).label, *sorted(options)),
+            *(settings.get("at-start"), settings.get("unfinished"), request.seed),
+        )
+        if key not in self._plans:
+            self._plans[key] = self.planned(request)
+        return self._plans[key].with_choices(
+            losses=request.on_preemption,
+            grace_period=request.grace_period,
+            startup=request.startup,
+            until=request.until,
+            scale_arrivals=request.scale_arrivals,
+        )
+
+    def planned(self, request: Request) -> Plan:
+        """What a request makes, whose waits and losses say something.
+
+        Raises:
+            InputError: the inputs do not go together, or nobody knows how long some jobs run.
+        """
+        plan = request.plan(self.plugins)
+        if plan.work.unknown:
+            raise OptionError(
+                f"{plan.work.unknown}; so waits and losses would say nothing",
+                hint="the setting unfinished says how long they run, such as 2h, or drops them",
+            )
+        return plan
+
+    def trace(self, point: Point) -> Trace:
+        """The trace of a point: calibrated, and drawn by its seed.
+
+        Raises:
+            InputError: a step is not understood, or does not fit the trace.
+        """
+        key = self._trace_key(point)
+        if key not in self._traces:
+            self._traces[key] = self._made_trace(point, self._steps(point), self._drawn(point))
+        return self._traces[key]
+
+    def cluster(self, point: Point) -> Cluster:
+        """The cluster of a point: patched, with its knobs turned, and scaled.
+
+        Raises:
+            InputError: a patch or a value does not fit.
+        """
+        key = self._cluster_key(point)
+        if key not in self._clusters:
+            base = self._manifests(point)
+            whole = derived_cluster(self.trace({**point, SEED: None})) if base is None else base
+            scale = Calibration.parse(scale_cluster=self._steps(point).get("scale_cluster"))
+            found = scale.of_cluster(whole)
+            documents = self.inputs.patches[self._label(PATCH, point)]
+            patched = found if documents is None else found.patched(documents)
+            self._clusters[key] = turned(patched, _knobs(point))
+        return self._clusters[key]
+
+    def key(self, point: Point) -> str:
+        """The name of an item: equal inputs, settings and code give equal names."""
+        arm, seeds = self.arm(point), self.spec.seeds
+        trace, base = self.inputs.traces[self._label(TRACE, point)], self._manifests(point)
+        request_settings = {name: text for name, text in self._settings(point).items() if name in REQUESTED}
+        options = {
+            name: value
+            for name, value in point.items()
+            if value is not None and name not in SETTINGS and not is_knob(name) and self._option(name, arm)
+        }
+        told = {
+            "trace": [trace.sha256, trace.digest, dict(trace.left_out), trace.notes, dict(trace.metadata)],
+            "steps": self._steps(point),
+            "maps": self._maps(self._steps(point).get(TENANTS)),
+            "drawn": None if seeds is None else [seeds.of, seeds.by, self._drawn(point)],
+            "cluster": None if base is None else [base.digest, base.warnings, base.assumed],
+            "patch": self.inputs.patches[self._label(PATCH, point)],
+            "knobs": _knobs(point),
+            "settings": request_settings,
+            "plugin": arm.plugin,
+            "options": [dict(arm.options), options],
+            "code": self._code(arm.plugin),
+            "keep": self.spec.keep,
+        }
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"), default=str)
+        return sha256(text.encode()).hexdigest()[:_LENGTH]
+
+    def _trace_key(self, point: Point) -> Hashable:
+        """What the trace of a point depends on."""
+        return (self._label(TRACE, point), *sorted(self._steps(point).items()), self._drawn(point))
+
+    def _cluster_key(self, point: Point) -> Hashable:
+        """What the cluster of a point depends on.
+
+        Without manifests it is made of the trace before that is drawn anew, so that seeds share it.
+        """
+        label, trace = self._label(CLUSTER, point), self._label(TRACE, point)
+        beside = trace if self.inputs.clusters[label] is None else None
+        made_of = self._trace_key({**point, SEED: None}) if self._manifests(point) is None else None
+        scale = self._steps(point).get("scale_cluster")
+        return (label, beside, self._label(PATCH, point), *sorted(_knobs(point).items()), scale, made_of)
+
+    def _made_trace(self, point: Point, steps: Mapping[str, str], seed: int | None) -> Trace:
+        seeds = self.spec.seeds
+        if seeds is not None and seed is not None:
+            record = self.trace({**point, SEED: None})
+            if seeds.of == SHAKE:
+                return Twin.parse(f"{seed},{seeds.by}").of(record)
+            try:
+                return redrawn(record, parse_duration(seeds.by), seed)
+            except SpecError as error:
+                raise SpecError(error.source, error.faults, hint=_SHORTER) from error
+        texts = {name: text for name, text in steps.items() if name not in ("scale_cluster", TENANTS)}
+        tenants = self.inputs.tenants[steps[TENANTS]] if TENANTS in steps else None
+        calibration = replace(Calibration.parse(**texts), tenants=tenants)
+        return calibration.of_trace(self.inputs.traces[self._label(TRACE, point)])
+
+    def _maps(self, text: str | None) -> str:
+        """The sum of what the files say that new queues are read from; "" without any."""
+        if text not in self._sums:
+            maps = {} if text is None else self.inputs.tenants[text].maps
+            told = json.dumps([sorted(each.items()) for each in maps.values()])
+            self._sums[text] = sha256(told.encode()).hexdigest() if maps else ""
+        return self._sums[text]
+
+    def _manifests(self, point: Point) -> Cluster | None:
+        """The cluster of a point as manifests say, given or beside its trace; None without any."""
+        given = self.inputs.clusters[self._label(CLUSTER, point)]
+        return self.inputs.own.get(self._label(TRACE, point)) if given is None else given
+
+    # --- what a point says --------------------------------------------------------------------------------
+
+    def _label(self, name: str, point: Point) -> str:
+        """Which of the inputs a point is about; the only one where there is just one."""
+        several: Mapping[str, Any] = {
+            TRACE: self.inputs.traces,
+            CLUSTER: self.inputs.clusters,
+            PATCH: self.inputs.patches,
+        }[name]
+        return str(point.get(name, next(iter(several))))
+
+    def _settings(self, point: Point) -> dict[str, str]:
+        varied = {name: str(value) for name, value in point.items() if name in SETTINGS and value is not None}
+        return {**self.spec.settings, **varied}
+
+    def _steps(self, point: Point) -> dict[str, str]:
+        """The calibration, with the step that a seed is of."""
+        settings = self._settings(point)
+        found = {argument: settings[name] for name, argument in STEPS.items() if name in settings}
+        seeds, seed = self.spec.seeds, point.get(SEED)
+        if seeds is not None and seeds.of not in (WEEKS, SHAKE) and seed is not None:
+            found[STEPS[seeds.of]] = f"{seeds.by}@{seed}"
+        return found
+
+    def _drawn(self, point: Point) -> int | None:
+        """The seed of what is drawn of a trace that is calibrated."""
+        seeds, seed = self.spec.seeds, point.get(SEED)
+        of_trace = seeds is not None and seeds.of in (WEEKS, SHAKE)
+        return seed if of_trace and isinstance(seed, int) else None
+
+    def _option(self, name: str, arm: Arm) -> str | None:
+        """The option of a plugin that a name means; None where it is not about this plugin."""
+        names = {option.name for option in self.plugins.policy(arm.plugin).options}
+        if name in names:
+            return name
+        prefix, _, option = name.rpartition(".")
+        return option if prefix in (arm.label, arm.plugin) and option in names else None
+
+    def _code(self, plugin: str) -> str:
+        """What code decides, records, draws and measures."""
+        if plugin not in self._codes:
+            policy = self.plugins.policy(plugin)
+            codes = [code_of_harness(), code_of_policy(policy), code_of_room("generate")]
+            unknown = next((code.unknown for code in codes if code.unknown), "")
+            if unknown:
+                raise OptionError(
+                    f"{plugin}: an experiment cannot be gone on with, as its code is not known: {unknown}",
+                    hint="define the policy in a module, and import it again after it was changed",
+                )
+            told = [[code.sha256 for code in codes], policy.version, measured_by(self.plugins)]
+            self._codes[plugin] = sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+        return self._codes[plugin]
+
+
+def _knobs(point: Point) -> dict[str, Value]:
+    """The knobs of the cluster that vary, and what each is turned to."""
+    return {name: value for name, value in point.items() if is_knob(name)}
+
+
+def measuring(plugins: Plugins, families: Sequence[str]) -> Plugins:
+    """Plugins with only these families of metrics; with all if none are named.
+
+    Raises:
+        OptionError: there is no such family.
+    """
+    if not families:
+        return plugins
+    chosen: Registry[Any] = Registry("metric")
+    for name in dict.fromkeys(families):
+        spec = plugins.metrics.get(name)
+        if spec is None:
+            raise OptionError(
+                f"metrics: there is no family {name!r}", hint=did_you_mean(name, plugins.metrics.names())
+            )
+        chosen.add(spec)
+    return replace(plugins, metrics=chosen)

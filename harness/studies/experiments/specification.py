@@ -1,0 +1,146 @@
+"""What an experiment is: inputs, what is fixed, and what varies; made before any of the files is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from harness.base.frozen import Frozen
+
+Value: TypeAlias = str | int | float | bool | None
+"""What a factor is set to, as it was written; None where it means nothing for an item."""
+
+Point: TypeAlias = Mapping[str, Value]
+"""Factor -> value: all that tells an item from the others."""
+
+ItemKeep: TypeAlias = Literal["metrics", "all"]
+"""What is kept of an item: its metrics, or all tables of its run besides."""
+
+TRACE, CLUSTER, PATCH, PLUGIN, SEED = "trace", "cluster", "patch", "plugin", "seed"
+OWN = (TRACE, CLUSTER, PATCH, PLUGIN, SEED)
+"""Factors that have fields of their own in a specification; the others are settings, options and knobs."""
+
+MOST_ITEMS = 1_000_000
+
+WEEKS = "weeks"
+"""How seeds draw unless a specification says otherwise: the weeks of the record anew."""
+
+SHAKE = "shake"
+"""Each seed is a twin of the trace, the same jobs moved a little."""
+
+
+def _nothing() -> Mapping[str, Any]:
+    return Frozen()
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Something that varies.
+
+    Attributes:
+        name: a setting of `harness replay`, `[LABEL.]OPTION` of a plugin, a knob's path, or one of `OWN`.
+        values: what it is set to, one or more.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A plugin under a label.
+
+    Attributes:
+        plugin: the registered name.
+        label: what its items are called.
+        options: its options in every item.
+    """
+
+    plugin: str
+    label: str
+    options: Mapping[str, Any] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Repeats of every point that differ by chance alone; one seed draws the same for every other setting.
+
+    Attributes:
+        count: how many.
+        first: the first seed; the others follow it.
+        of: what is drawn: `weeks` of the record, its twins by `shake`, or a step of the calibration with a
+            seed.
+        by: the length of what is drawn as one; what twins differ in, such as `arrivals=30s,ties`; or the
+            step without its seed, such as `0.2:1000`.
+    """
+
+    count: int
+    first: int = 1
+    of: str = WEEKS
+    by: str = "7d"
+
+    @property
+    def numbers(self) -> range:
+        """The seeds."""
+        return range(self.first, self.first + self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Only so many points of the grid, drawn by a seed."""
+
+    count: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An experiment.
+
+    Attributes:
+        name: what it is called, and its folder.
+        source: what messages call it: the file, or the command line.
+        traces: label -> file.
+        clusters: label -> manifests; None for the trace's own.
+        patches: label -> a patch over the cluster; None for the cluster as it is.
+        arms: the plugins.
+        settings: what `harness replay` is given in every item, by the names of its options.
+        groups: what varies; factors of one group go together, value by value, and groups make a grid.
+        exclude: points that are left out: factor -> the values that must all be met.
+        random: how many points are drawn of the grid; None for all.
+        seeds: repeats of every point; None for the record alone.
+        keep: what is kept of an item.
+        metrics: the families of metrics that are measured; all if empty.
+        folder: what paths in settings, and in what they vary to, are relative to.
+    """
+
+    name: str
+    source: str
+    traces: Mapping[str, Path]
+    arms: tuple[Arm, ...]
+    clusters: Mapping[str, Path | None] = field(default_factory=lambda: Frozen({"": None}))
+    patches: Mapping[str, Path | None] = field(default_factory=lambda: Frozen({"": None}))
+    settings: Mapping[str, str] = field(default_factory=_nothing)
+    groups: tuple[tuple[Factor, ...], ...] = ()
+    exclude: tuple[Mapping[str, tuple[Value, ...]], ...] = ()
+    random: Drawn | None = None
+    seeds: Seeds | None = None
+    keep: ItemKeep = "metrics"
+    metrics: tuple[str, ...] = ()
+    folder: Path = Path()
+
+    @property
+    def axes(self) -> tuple[tuple[Factor, ...], ...]:
+        """The groups of the grid: inputs of which there are several and plugins first, seeds not at all."""
+        named = ((TRACE, self.traces), (CLUSTER, self.clusters), (PATCH, self.patches))
+        inputs = [(Factor(name, tuple(found)),) for name, found in named if len(found) > 1]
+        plugins = (Factor(PLUGIN, tuple(arm.label for arm in self.arms)),)
+        return (*inputs, plugins, *self.groups)
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """Everything that tells items apart, seeds last."""
+        seeds = () if self.seeds is None else (Factor(SEED, tuple(self.seeds.numbers)),)
+        return (*(factor for group in self.axes for factor in group), *seeds)

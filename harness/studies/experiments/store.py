@@ -1,0 +1,255 @@
+"""Where an experiment is kept: what it consists of, a file for each item that was made, and the table.
+
+<root>/experiment.json      what varies, and how
+<root>/items.parquet        a row an item: its number, its key and what it is set to
+<root>/items/ab/ab12….parquet   its metrics, under its key
+<root>/failed/ab12….json    what it failed with
+<root>/experiment.parquet   all of it, a row an item and measured value
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.base.errors import RunError
+from harness.base.files.whole import whole_file
+from harness.base.tables import schemas
+from harness.studies.experiments.evaluation import Item, Made, about
+from harness.studies.experiments.specification import Factor, Spec, Value
+
+SCHEMA = "2"
+_AT_A_TIME = 500
+_NUMBERS = (int, float)
+
+
+class Folder:
+    """The folder of one experiment.
+
+    Args:
+        root: where it is; made when the first file is written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    # --- what it consists of ------------------------------------------------------------------------------
+
+    def describe(self, spec: Spec, items: Sequence[Item]) -> None:
+        """Write what the experiment consists of, before the first item is made.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        seeds = spec.seeds
+        told = {
+            "schema": SCHEMA,
+            "experiment": spec.name,
+            "items": len(items),
+            "traces": {label: path.name for label, path in spec.traces.items()},
+            "factors": [{"name": each.name, "values": list(each.values)} for each in spec.factors],
+            "together": [[each.name for each in group] for group in spec.groups if len(group) > 1],
+            "seeds": None if seeds is None else {"count": seeds.count, "of": seeds.of, "by": seeds.by},
+            "keep": spec.keep,
+        }
+        with _writing(self.root / "items.parquet") as file:
+            _items_frame(spec.factors, items).write_parquet(file)
+        with _writing(self.root / "experiment.json") as file:
+            file.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8", newline="\n")
+
+    def description(self) -> Mapping[str, Any]:
+        """What `describe` wrote.
+
+        Raises:
+            RunError: the folder is no experiment.
+        """
+        path = self.root / "experiment.json"
+        try:
+            found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            schema = found["schema"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = getattr(error, "strerror", None) or "it is damaged"
+            raise RunError(
+                f"{self.root} is no experiment: {path.name}: {reason}", hint="harness sweep SPEC makes one"
+            ) from error
+        if schema != SCHEMA:
+            raise RunError(f"{path} has the schema {schema!r}, and {SCHEMA!r} is read", hint="sweep again")
+        return found
+
+    def items(self) -> pl.DataFrame:
+        """A row an item.
+
+        Raises:
+            RunError: the table is not there, or damaged.
+        """
+        return self._table("items.parquet")
+
+    # --- what was made ------------------------------------------------------------------------------------
+
+    def file(self, key: str) -> Path:
+        """Where the metrics of an item are."""
+        return self.root / "items" / key[:2] / f"{key}.parquet"
+
+    def missing(self, items: Iterable[Item]) -> list[Item]:
+        """The items that are not there."""
+        there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
+        return [item for item in items if item.key not in there]
+
+    def keep(self, made: Made) -> None:
+        """Keep what came of an item.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        failed = self.root / "failed" / f"{made.item.key}.json"
+        if made.table is None:
+            with _writing(failed) as file:
+                file.write_text(json.dumps({"error": made.error}) + "\n", encoding="utf-8", newline="\n")
+            return
+        with _writing(self.file(made.item.key)) as file:
+            file.write_bytes(made.table)
+        failed.unlink(missing_ok=True)
+
+    def error(self, key: str) -> str | None:
+        """What an item failed with; None where it did not, or was not made yet."""
+        try:
+            found = json.loads((self.root / "failed" / f"{key}.json").read_text(encoding="utf-8"))
+            return str(found["error"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    # --- the table ----------------------------------------------------------------------------------------
+
+    def write_table(self) -> None:
+        """Write one table of all items that are there; equal items give equal bytes.
+
+        Raises:
+            RunError: an item is damaged, or the table cannot be written.
+        """
+        with _writing(self.root / "experiment.parquet") as file:
+            writer: pq.ParquetWriter | None = None
+            for part in self.parts():
+                table = part.to_arrow()
+                writer = writer or pq.ParquetWriter(file, table.schema, compression="zstd")
+                writer.write_table(table)
+            if writer is None:
+                self._empty().write_parquet(file)
+            else:
+                writer.close()
+
+    def parts(self) -> Iterator[pl.DataFrame]:
+        """The table, some items at a time.
+
+        Raises:
+            RunError: an item is damaged.
+        """
+        there = {path.stem for path in (self.root / "items").glob("*/*.parquet")}
+        items = self.items().filter(pl.col("key").is_in(list(there)))
+        for some in items.iter_slices(_AT_A_TIME):
+            found = [
+                self._metrics(key).with_columns(pl.lit(number, dtype=pl.Int64).alias("item"))
+                for number, key in some.select("item", "key").iter_rows()
+            ]
+            yield (
+                pl.concat(found)
+                .join(some.drop("key"), on="item", maintain_order="left")
+                .select(
+                    "item", *(name for name in some.columns if name not in ("item", "key")), *schemas.METRICS
+                )
+            )
+
+    def table(self) -> pl.DataFrame:
+        """All of it at once.
+
+        Raises:
+            RunError: an item is damaged.
+        """
+        found = list(self.parts())
+        return pl.concat(found) if found else self._empty()
+
+    def _empty(self) -> pl.DataFrame:
+        items = self.items().drop("key").clear()
+        return items.with_columns(
+            pl.lit(None, dtype=dtype).alias(name) for name, dtype in schemas.METRICS.items()
+        )
+
+    def _metrics(self, key: str) -> pl.DataFrame:
+        path = self.file(key)
+        try:
+            found = pl.read_parquet(path, glob=False)
+            if "at_least" not in found.columns:  # of before schema 4
+                found = found.with_columns(at_least=pl.lit(None, pl.Boolean))
+            return found.select(*schemas.METRICS)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _damaged(path, error) from error
+
+    def about(self, key: str) -> Mapping[str, Any]:
+        """What the file of an item says of it: `key`, `run`, `jobs`, `stopped`, `unmeasured`.
+
+        Raises:
+            RunError: it is not there, or damaged.
+        """
+        path = self.file(key)
+        try:
+            return about(path)
+        except (OSError, ValueError) as error:
+            raise _damaged(path, error) from error
+
+    def _table(self, name: str) -> pl.DataFrame:
+        path = self.root / name
+        try:
+            return pl.read_parquet(path, glob=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise RunError(f"{path} cannot be read: {reason}", hint="harness sweep SPEC writes it") from error
+
+
+def _damaged(path: Path, error: Exception) -> RunError:
+    return RunError(f"{path} is damaged: {error}", hint="remove it, and sweep again: that makes it anew")
+
+
+def _items_frame(factors: Sequence[Factor], items: Sequence[Item]) -> pl.DataFrame:
+    columns = [pl.Series("item", [item.number for item in items], dtype=pl.Int64)]
+    columns.append(pl.Series("key", [item.key for item in items], dtype=pl.String))
+    columns += [_column(factor, [item.point[factor.name] for item in items]) for factor in factors]
+    return pl.DataFrame(columns)
+
+
+def _column(factor: Factor, values: Sequence[Value]) -> pl.Series:
+    """The values of a factor: whole numbers, numbers, or texts where one of its values is no number."""
+    given = [each for each in factor.values if each is not None]
+    if any(isinstance(each, bool) or not isinstance(each, _NUMBERS) for each in given):
+        texts = [None if each is None else value_text(each) for each in values]
+        return pl.Series(factor.name, texts, dtype=pl.String)
+    whole = all(isinstance(each, int) for each in given)
+    return pl.Series(factor.name, values, dtype=pl.Int64 if whole else pl.Float64, strict=False)
+
+
+def value_text(value: Value) -> str:
+    """A value as one would write it."""
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """A file that takes its place when it is whole.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            yield file
+    except (OSError, pl.exceptions.PolarsError, pa.ArrowException) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise RunError(
+            f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
+        ) from error

@@ -1,0 +1,135 @@
+"""Carries out an experiment: what is there is not made again, and what fails does not stop the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.base.errors import OptionError
+from harness.studies.executor import Alone, crew_for
+from harness.studies.experiments.evaluation import Item, Made, Replays
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.preparation import items_of
+from harness.studies.experiments.requests import Bench
+from harness.studies.experiments.store import Folder
+
+
+@dataclass(slots=True)
+class State:
+    """How far an experiment has come.
+
+    Attributes:
+        items: how many there are.
+        stored: how many were there before.
+        made: how many were made.
+        failed: how many failed.
+        workers: how many are made at once.
+        seconds: the CPU time of those that were made.
+    """
+
+    items: int
+    stored: int
+    workers: int
+    made: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def left(self) -> int:
+        """How many are still to be made."""
+        return self.items - self.stored - self.made - self.failed
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """An experiment that is about to be carried out.
+
+    Args:
+        bench: what it is made of.
+        output: where experiments are kept, this one in a folder of its name.
+
+    Attributes:
+        items: all of its items.
+    """
+
+    bench: Bench
+    output: Path = Path("results")
+    items: Sequence[Item] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", items_of(self.bench))
+
+    @property
+    def root(self) -> Path:
+        """The folder of the experiment."""
+        return self.output / self.bench.spec.name
+
+    @property
+    def folder(self) -> Folder:
+        """What is kept there."""
+        return Folder(self.root)
+
+    def run(
+        self,
+        *,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        watch: Callable[[State, Made | None], None] | None = None,
+    ) -> Experiment:
+        """Make the items that are missing, and the table of all.
+
+        Args:
+            workers: how many processes of this machine make them; by default as many as there are cores and
+                memory for, and at most one for each item. One is this process.
+            executor: makes them instead, wherever it is.
+            watch: is told at the beginning, and of each item that was made.
+
+        Raises:
+            OptionError: both workers and an executor are given.
+            RunError: something cannot be written.
+            ReplayError: the executor is gone.
+        """
+        folder = self.folder
+        folder.describe(self.bench.spec, self.items)
+        missing = folder.missing(self.items)
+        with crew_for(self._replays, len(missing), workers=workers, executor=executor) as begun:
+            crew, at_once = begun
+            state = State(len(self.items), len(self.items) - len(missing), at_once)
+            if watch is not None:
+                watch(state, None)
+            with closing(crew.make(missing)) as news:
+                for made in news:
+                    folder.keep(made)
+                    state.seconds += made.seconds
+                    state.failed += made.table is None
+                    state.made += made.table is not None
+                    if watch is not None:
+                        watch(state, made)
+        folder.write_table()
+        return Experiment.open(self.root)
+
+    @property
+    def _replays(self) -> Replays:
+        return Replays(self.bench.inputs, self.root / "runs")
+
+    def make(self, number: int) -> Made:
+        """Make one item in this process, if it is not there.
+
+        Raises:
+            OptionError: there is no such item.
+            RunError: it cannot be written.
+        """
+        if not 0 <= number < len(self.items):
+            raise OptionError(
+                f"there is no item {number:,}: they are numbered 0 to {len(self.items) - 1:,}",
+                hint="harness sweep items SPEC lists them",
+            )
+        item = self.items[number]
+        if not self.folder.missing([item]):
+            return Made(item, b"", "", 0.0)
+        (made,) = Alone(self._replays).make([item])
+        self.folder.keep(made)
+        return made

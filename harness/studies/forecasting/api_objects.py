@@ -1,0 +1,353 @@
+"""What an API server shows of jobs at an instant: Workloads, Jobs and Pods, as JSON values.
+
+A job that Kueue admits is a Workload, a Job and the Pods of the Job. Any other job is Pods alone. All times
+are whole seconds, as everywhere in the API; what happens within a second is told as of its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from harness.base.units import SECOND, format_amount
+from harness.cluster.kinds.pod_reading import template_of
+from harness.policy import Job, PodSet
+
+Manifest = dict[str, Any]
+
+WORK = ("Workload", "Job", "Pod")
+"""The kinds of objects that jobs are."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SCORED = ("cpu", "memory")
+_PREEMPTED_BY_SCHEDULER = "PreemptionByScheduler"
+
+
+class Quota(NamedTuple):
+    """What a Workload holds.
+
+    Attributes:
+        queue: of which ClusterQueue.
+        flavors: pod set -> resource -> flavor.
+        counts: how many pods of each pod set.
+        reserved, admitted: since when, microseconds since 1970.
+    """
+
+    queue: str
+    flavors: Mapping[str, Mapping[str, str]]
+    counts: Sequence[int]
+    reserved: int
+    admitted: int
+
+
+class Eviction(NamedTuple):
+    """The last eviction of a Workload; times in microseconds since 1970.
+
+    Attributes:
+        time: when it was told to go.
+        reason: why: of one that was preempted, by which rule.
+        preempted: whether another workload took its place.
+        gone: when its quota was free; None where it still holds that.
+    """
+
+    time: int
+    reason: str
+    preempted: bool
+    gone: int | None = None
+
+
+class ShownPod(NamedTuple):
+    """A Pod of a job; times in microseconds since 1970.
+
+    Attributes:
+        number: its number in the job.
+        name: its name, without the namespace.
+        node: where it runs; "" where it waits.
+        since: since when it runs.
+        ready: since when it is ready; None where it is not.
+        told: when it was told to go; None where it was not.
+        nominated: the node on which a preemption makes room for it, or "".
+    """
+
+    number: int
+    name: str
+    node: str = ""
+    since: int = 0
+    ready: int | None = None
+    told: int | None = None
+    nominated: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How a job stands; times in microseconds since 1970.
+
+    Attributes:
+        job: the job.
+        created: when it was submitted.
+        queued: whether it is one of Kueue's: a Workload and a Job.
+        quota: what its Workload holds; None for nothing.
+        eviction: its last one; None where it was never evicted.
+        leaving: whether it was told to go and still holds quota.
+        ready: since when all of its pods are ready; None where they are not.
+        waited_for: whether its Workload says whether its pods are ready (`waitForPodsReady`).
+        time_outs: how often its pods were not ready in time.
+        requeue_at: until when it stays away from its queue; None where it never timed out.
+        away: whether it does so now.
+        active: False where it was deactivated.
+        began: when its Job started; None where that is suspended, or its pods wait.
+        pods: its Pods.
+        ended: the numbers of pods that have ended, while others have not.
+    """
+
+    job: Job
+    created: int
+    queued: bool
+    quota: Quota | None = None
+    eviction: Eviction | None = None
+    leaving: bool = False
+    ready: int | None = None
+    waited_for: bool = False
+    time_outs: int = 0
+    requeue_at: int | None = None
+    away: bool = False
+    active: bool = True
+    began: int | None = None
+    pods: Sequence[ShownPod] = ()
+    ended: Collection[int] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name without its namespace; of jobs whose name has none, all of it."""
+        return name_in(self.job.namespace, self.job.id)
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name."""
+        return f"{self.job.namespace}/{self.name}"
+
+
+def name_in(namespace: str, name: str) -> str:
+    """The name of a job or pod without its namespace, which it may have before it."""
+    return name.removeprefix(f"{namespace}/")
+
+
+def objects_of(several: Iterable[Shown]) -> list[Manifest]:
+    """All objects of some jobs, by kind, namespace and name."""
+    found = [each for shown in several for each in _objects(shown)]
+    names = ("namespace", "name")
+    return sorted(found, key=lambda each: (each["kind"], *(each["metadata"][name] for name in names)))
+
+
+def _objects(shown: Shown) -> Iterator[Manifest]:
+    owner: Manifest = {}
+    if shown.queued:
+        uid = f"job-{shown.job.uid}"
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": shown.name, "uid": uid}
+        yield _workload(shown, owner)
+        yield _job(shown, owner)
+    for pod in shown.pods:
+        yield _pod(shown, pod, owner)
+
+
+# --- Kueue ------------------------------------------------------------------------------------------------
+
+
+def _workload(shown: Shown, owner: Manifest) -> Manifest:
+    job = shown.job
+    status: Manifest = {"conditions": list(_conditions(shown))}
+    if shown.quota is not None:
+        status["admission"] = _admission(job, shown.quota)
+    if shown.ended:
+        over = Counter(job.pod_set_of(pod).name for pod in shown.ended)
+        status["reclaimablePods"] = [{"name": name, "count": count} for name, count in sorted(over.items())]
+    if shown.time_outs:
+        status["requeueState"] = {"count": shown.time_outs}
+        if shown.requeue_at is not None:
+            status["requeueState"]["requeueAt"] = _time(shown.requeue_at)
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {**_metadata(shown, shown.name, job.uid), "ownerReferences": [owner]},
+        "spec": {
+            "active": shown.active,
+            "queueName": job.queue,
+            "priority": job.priority,
+            "podSets": [_pod_set(each, job) for each in job.pod_sets],
+        },
+        "status": status,
+    }
+
+
+def _conditions(shown: Shown) -> Iterator[Manifest]:
+    """The conditions, as Kueue's controllers leave them."""
+    quota, evicted = shown.quota, shown.eviction
+    if quota is not None:
+        yield _condition("QuotaReserved", True, "QuotaReserved", quota.reserved)
+        yield _condition("Admitted", True, "Admitted", quota.admitted)
+    elif evicted is not None:
+        since = evicted.time if evicted.gone is None else evicted.gone
+        yield _condition("QuotaReserved", False, "Pending", since)
+        yield _condition("Admitted", False, "NoReservation", since)
+    else:
+        yield _condition("QuotaReserved", False, "Pending", shown.created)
+    if evicted is not None:
+        again = quota is not None and not shown.leaving
+        since, reason = evicted.time, "Preempted" if evicted.preempted else evicted.reason
+        if again:
+            assert quota is not None
+            since, reason = quota.reserved, "QuotaReserved"
+        yield _condition("Evicted", not again, reason, since)
+        if evicted.preempted:
+            yield _condition("Preempted", not again, "QuotaReserved" if again else evicted.reason, since)
+        if quota is None:
+            requeued = evicted.reason if shown.away else "BackoffFinished"
+            yield _condition("Requeued", not shown.away, requeued, evicted.time)
+    if shown.waited_for and quota is not None:
+        if shown.ready is not None:
+            yield _condition("PodsReady", True, "Started", shown.ready)
+        else:
+            yield _condition("PodsReady", False, "WaitForStart", quota.reserved)
+
+
+def _admission(job: Job, quota: Quota) -> Manifest:
+    assignments = []
+    for each, count in zip(job.pod_sets, quota.counts, strict=True):
+        flavors = quota.flavors.get(each.name, {})
+        usage = {
+            resource: format_amount(resource, each.requests.get(resource, 0) * count) for resource in flavors
+        }
+        given = {"name": each.name, "count": count, "flavors": dict(flavors), "resourceUsage": usage}
+        assignments.append(given)
+    return {"clusterQueue": quota.queue, "podSetAssignments": assignments}
+
+
+def _job(shown: Shown, owner: Manifest) -> Manifest:
+    job, holds = shown.job, shown.quota is not None and not shown.leaving
+    status: Manifest = {}
+    if holds and shown.quota is not None and shown.began is not None:
+        status = {"startTime": _time(shown.began), "active": sum(shown.quota.counts)}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            **_metadata(shown, owner["name"], owner["uid"]),
+            "labels": {"kueue.x-k8s.io/queue-name": job.queue},
+        },
+        "spec": {
+            "parallelism": job.pods,
+            "completions": job.pods,
+            "suspend": not holds,
+            "template": _template(job.pod_sets[0], job),
+        },
+        "status": status,
+    }
+
+
+# --- Pods -------------------------------------------------------------------------------------------------
+
+
+def _pod(shown: Shown, pod: ShownPod, owner: Manifest) -> Manifest:
+    job = shown.job
+    pod_set = job.pod_set_of(pod.number)
+    template = _template(pod_set, job)
+    metadata = {**_metadata(shown, pod.name, f"pod-{job.uid}-{pod.number}"), **template["metadata"]}
+    spec: Manifest = {**template["spec"]}
+    status: Manifest = {"phase": "Pending"}
+    if owner:
+        metadata["ownerReferences"] = [{**owner, "controller": True}]
+        labels = {
+            "kueue.x-k8s.io/podset": pod_set.name,
+            "batch.kubernetes.io/job-name": owner["name"],
+            "batch.kubernetes.io/controller-uid": owner["uid"],
+        }
+        metadata["labels"] = {**metadata.get("labels", {}), **labels}
+        metadata["annotations"] = {"kueue.x-k8s.io/workload": owner["name"]}
+    if pod.node:
+        spec["nodeName"] = pod.node
+        conditions = [_condition("PodScheduled", True, "", pod.since)]
+        if pod.told is None and pod.ready is not None:
+            conditions.append(_condition("Ready", True, "", pod.ready))
+        if pod.told is not None:
+            metadata["deletionTimestamp"] = _time(pod.told + job.grace_period)
+            metadata["deletionGracePeriodSeconds"] = job.grace_period // SECOND
+            if not owner:
+                conditions.append(_condition("DisruptionTarget", True, _PREEMPTED_BY_SCHEDULER, pod.told))
+        status = {"phase": "Running", "startTime": _time(pod.since), "conditions": conditions}
+    elif pod.nominated:
+        status["nominatedNodeName"] = pod.nominated
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+# --- parts ------------------------------------------------------------------------------------------------
+
+
+def _metadata(shown: Shown, name: str, uid: str) -> Manifest:
+    return {
+        "name": name,
+        "namespace": shown.job.namespace,
+        "uid": uid,
+        "creationTimestamp": _time(shown.created),
+    }
+
+
+def _condition(kind: str, status: bool, reason: str, since: int) -> Manifest:
+    return {"type": kind, "status": str(status), "reason": reason, "lastTransitionTime": _time(since)}
+
+
+def _time(since: int) -> str:
+    """A time as the API has it."""
+    moment = _EPOCH + timedelta(seconds=since // SECOND)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _pod_set(pod_set: PodSet, job: Job) -> Manifest:
+    least = {"minCount": pod_set.min_count} if pod_set.min_count < pod_set.count else {}
+    template = _template(pod_set, job, kueue=True)
+    return {"name": pod_set.name, "count": pod_set.count, **least, "template": template}
+
+
+def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
+    """The template of pods.
+
+    In that of a Workload nothing has filled in the priority. Requests for nothing are named where they count,
+    as in a trace: to Kueue all do, and kube-scheduler scores a pod that names neither cpu nor memory by
+    defaults.
+    """
+    spec = template_of(pod_set, [], job.id)
+    if not _requests_anything(spec):
+        requests = {
+            name: format_amount(name, amount)
+            for name, amount in pod_set.requests.items()
+            if amount or kueue or name not in _SCORED
+        }
+        limits = {name: format_amount(name, amount) for name, amount in pod_set.limits.items()}
+        first, *others = spec.get("containers") or [{"name": "main"}]
+        resources = {"requests": requests, **({"limits": limits} if limits else {})}
+        spec["containers"] = [{**first, "resources": resources}, *others]
+    spec |= {"terminationGracePeriodSeconds": job.grace_period // SECOND, "restartPolicy": "Never"}
+    if not kueue:
+        spec["priority"] = job.priority
+        if not job.preempts:
+            spec["preemptionPolicy"] = "Never"
+    labels = {**_labels(pod_set.pod_template), **pod_set.labels}
+    return {"metadata": {"labels": labels} if labels else {}, "spec": spec}
+
+
+def _requests_anything(spec: Mapping[str, Any]) -> bool:
+    """Whether containers of a template say what they ask for, so that the job's amounts do not count."""
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    asked = [spec, *(each for each in containers if isinstance(each, Mapping))]
+    return any((each.get("resources") or {}).get("requests") for each in asked)
+
+
+def _labels(template: str | None) -> Mapping[str, str]:
+    """The labels of a whole template of a trace; one that is a `spec` has none."""
+    found = json.loads(template) if template else {}
+    metadata = found.get("metadata") if isinstance(found, Mapping) and "spec" in found else None
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}

@@ -1,0 +1,269 @@
+"""A forecast: when what waits starts, who is preempted, and what one job more would do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from harness.base.units import SECOND, date_text
+from harness.cluster.model import frozen
+from harness.policy import Never
+from harness.runs.estimates.distributions import EVER
+from harness.runs.estimates.present import Present
+from harness.studies.forecasting.futures import Future, World
+from harness.studies.forecasting.paired import By, Displaced, Shift, displaced, preemptors, shifts
+from harness.studies.forecasting.quantiles import quantile
+
+SHARES = (0.1, 0.5, 0.9)
+"""The quantiles of a start; between the first and the last lie 80 % of the futures."""
+
+Times = tuple[float | None, float | None, float | None]
+
+
+class Start(NamedTuple):
+    """When a workload that waits starts.
+
+    Attributes:
+        place: its place among those that are there.
+        name: its namespace and name.
+        queue: where it waits.
+        priority: its priority.
+        waited: how long it has waited, microseconds; None where nobody says.
+        times: the quantiles of `SHARES`, microseconds from now; None for later than the horizon.
+        unstarted: the share of the futures in which it has not started by the horizon.
+        drawn_from: what its run time is drawn from.
+        never: why it can never start; "" where it can.
+    """
+
+    place: int
+    name: str
+    queue: str
+    priority: int
+    waited: int | None
+    times: Times
+    unstarted: float
+    drawn_from: str
+    never: str
+
+
+class Risk(NamedTuple):
+    """How likely a workload is preempted before all that waits now has started.
+
+    Attributes:
+        place: its place among those that are there.
+        name: its namespace and name.
+        queue: where it holds quota, or waits.
+        running: whether it runs now.
+        share: in which share of the futures it is preempted.
+        median: of those futures, when for the first time, microseconds from now.
+        by: who preempts it, the likeliest first.
+    """
+
+    place: int
+    name: str
+    queue: str
+    running: bool
+    share: float
+    median: float
+    by: tuple[By, ...]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is to be expected of a cluster.
+
+    Attributes:
+        world: what the futures are made of.
+        futures: what happened in each.
+        never: by place those that can never start, and why.
+        notes: what was assumed or left out, in sentences.
+        with_job: the same with one job more; None where there is none.
+        others: the same on other clusters, by their names.
+    """
+
+    world: World
+    futures: Sequence[Future]
+    never: Mapping[int, Never]
+    notes: tuple[str, ...] = ()
+    with_job: Forecast | None = None
+    others: Mapping[str, Forecast] = field(default_factory=frozen)
+
+    @cached_property
+    def starts(self) -> list[Start]:
+        """Of each that waits, in the order in which they wait."""
+        waiting = [place for place, each in enumerate(self.world.now.present) if each.waits]
+        return [self._start(place, number) for number, place in enumerate(waiting)]
+
+    @cached_property
+    def risks(self) -> list[Risk]:
+        """Of those that are preempted in any future, the likeliest first."""
+        firsts: dict[int, dict[int, int]] = {}
+        for number, future in enumerate(self.futures):
+            for taken in future.preemptions:
+                firsts.setdefault(taken.victim, {}).setdefault(number, taken.at)
+        found = []
+        for place, times in firsts.items():
+            each = self.world.now.present[place]
+            median = quantile(list(times.values()), 0.5)
+            assert median is not None
+            share, by = len(times) / len(self.futures), preemptors(self, place, list(times))
+            found.append(Risk(place, each.job.id, each.queue, not each.waits, share, median, by))
+        return sorted(found, key=lambda risk: (-risk.share, risk.place))
+
+    @property
+    def unstarted(self) -> float:
+        """How likely one that waits, and could start, has not by the horizon: the mean over all of them."""
+        could = [each for each in self.starts if not each.never]
+        return sum(each.unstarted for each in could) / len(could) if could else 0.0
+
+    @property
+    def ended_early(self) -> list[Future]:
+        """The futures that went nowhere, so that they were ended before all that waits had started."""
+        return [future for future in self.futures if future.stopped]
+
+    @property
+    def submitted(self) -> Start | None:
+        """When the job that is to be submitted starts; None where there is none."""
+        if self.with_job is None:
+            return None
+        there = {each.job.id for each in self.world.now.present}
+        return next(each for each in self.with_job.starts if each.name not in there)
+
+    @cached_property
+    def displaced(self) -> list[Displaced]:
+        """Whom the job that is to be submitted displaces, who is hit most first; future by future."""
+        job = self.submitted
+        return [] if self.with_job is None or job is None else displaced(self, self.with_job, job)
+
+    @cached_property
+    def shifts(self) -> Mapping[str, list[Shift]]:
+        """What each of the other clusters changes for the workloads, future by future."""
+        return {name: shifts(self, other) for name, other in self.others.items()}
+
+    @property
+    def drawn_from(self) -> dict[str, int]:
+        """What run times are drawn from, and of how many of those that are there."""
+        sources = Counter(draws.source for draws in self.world.draws if draws.source != EVER)
+        return dict(sources.most_common())
+
+    def time(self, since: float) -> str | None:
+        """A time from now as a date in UTC; None where nobody knows what time it is."""
+        at = self.world.now.at
+        return None if at is None else date_text(at + round(since))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values; times in seconds from now."""
+        settings, now = self.world.settings, self.world.now
+        found: dict[str, Any] = {
+            "now": self.time(0),
+            "plugin": settings.plugin,
+            "options": dict(settings.options),
+            "on_preemption": str(settings.losses),
+            "futures": len(self.futures),
+            "seed": settings.seed,
+            "horizon_seconds": settings.horizon / SECOND,
+            "running": len(now.running),
+            "waiting": [self._plain(each) for each in self.starts],
+            "unstarted": self.unstarted,
+            "preempted": [
+                {
+                    "name": risk.name,
+                    "queue": risk.queue,
+                    "state": "running" if risk.running else "waiting",
+                    "probability": risk.share,
+                    "p50_seconds": risk.median / SECOND,
+                    "by": _shares(risk.by),
+                }
+                for risk in self.risks
+            ],
+            "run_times_drawn_from": self.drawn_from,
+            "notes": list(self.notes),
+        }
+        if self.ended_early:
+            found["ended_early"] = {"futures": len(self.ended_early), "why": self.ended_early[0].stopped}
+        if self.submitted is not None:
+            found["submitted"] = self._plain(self.submitted)
+            found["displaced"] = [
+                {
+                    "name": row.name,
+                    "queue": row.queue,
+                    "state": "running" if row.running else "waiting",
+                    "preempted_by_it": row.preempted,
+                    "preempted_more": row.preempted_more,
+                    "later": row.later,
+                    "delay_p50_seconds": _seconds(row.delay),
+                    "by": _shares(row.by),
+                }
+                for row in self.displaced
+            ]
+        if self.others:
+            found["clusters"] = {
+                name: {**other.to_json(), "differences": list(map(_plain_shift, self.shifts[name]))}
+                for name, other in self.others.items()
+            }
+        return found
+
+    def _plain(self, start: Start) -> dict[str, Any]:
+        names = [f"p{round(100 * share)}" for share in SHARES]
+        return {
+            "name": start.name,
+            "queue": start.queue,
+            "priority": start.priority,
+            "waited_seconds": _seconds(start.waited),
+            **{f"{name}_seconds": _seconds(time) for name, time in zip(names, start.times, strict=True)},
+            **{
+                name: None if time is None else self.time(time)
+                for name, time in zip(names, start.times, strict=True)
+            },
+            "unstarted": start.unstarted,
+            "run_time_drawn_from": start.drawn_from,
+            **({"never": start.never} if start.never else {}),
+        }
+
+    def _start(self, place: int, number: int) -> Start:
+        each: Present = self.world.now.present[place]
+        times = [None if future.starts[number] < 0 else future.starts[number] for future in self.futures]
+        low, middle, high = (quantile(times, share) for share in SHARES)
+        return Start(
+            place,
+            each.job.id,
+            each.queue,
+            each.job.priority,
+            each.waited,
+            (low, middle, high),
+            times.count(None) / len(times),
+            self.world.draws[place].source,
+            self.never[place].why if place in self.never else "",
+        )
+
+
+def _shares(by: Sequence[By]) -> list[dict[str, Any]]:
+    return [{"name": each.name, "probability": each.share} for each in by]
+
+
+def _plain_shift(row: Shift) -> dict[str, Any]:
+    """What another cluster changes for a workload; starts are of those that wait only."""
+    of_start: dict[str, Any] = {}
+    if not row.running:
+        of_start = {
+            "p50_before_seconds": _seconds(row.before[1]),
+            "p50_after_seconds": _seconds(row.after[1]),
+            "earlier": row.earlier,
+            "later": row.later,
+            "shift_p50_seconds": _seconds(row.shift),
+        }
+    return {
+        "name": row.name,
+        "queue": row.queue,
+        "state": "running" if row.running else "waiting",
+        **of_start,
+        "preempted_before": row.preempted_before,
+        "preempted_after": row.preempted_after,
+    }
+
+
+def _seconds(time: float | None) -> float | None:
+    return None if time is None else time / SECOND

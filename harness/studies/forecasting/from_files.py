@@ -1,0 +1,284 @@
+"""Makes a forecast from files and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.base.errors import InputError, OptionError, TraceError
+from harness.base.options import resolve
+from harness.base.text import counted
+from harness.base.units import LONGEST, parse_duration
+from harness.cluster.changes.remake import require_manifests
+from harness.cluster.dates import latest_of
+from harness.cluster.kinds.queues_missing import REMEDY, without_queues
+from harness.cluster.load import load_cluster
+from harness.cluster.model import frozen
+from harness.engine.losses import Losses, parse_losses
+from harness.runs.dump_changes import not_as_it_was, workloads_left_out
+from harness.runs.estimates.ended_jobs import ended_jobs
+from harness.runs.estimates.history import History, history_of
+from harness.runs.estimates.present import Now, now_of
+from harness.runs.inputs import default_plugin, read_trace
+from harness.runs.outcome import outcome_of
+from harness.runs.questions import assumptions
+from harness.runs.run import Run
+from harness.studies.forecasting.backtest import Backtest, Coverage, coverage, judged_at
+from harness.studies.forecasting.forecast import Forecast
+from harness.studies.forecasting.futures import Future, Settings, World
+from harness.studies.forecasting.inputs import world_of
+from harness.studies.forecasting.items import futures_of
+from harness.studies.forecasting.new_job import read_job, submitted
+from harness.studies.forecasting.record import Record, record_of_trace
+from harness.studies.forecasting.record_of_run import record_of_run
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.plugins import Plugins
+    from harness.policy import Never
+    from harness.trace.trace import Trace
+
+
+class _Side(NamedTuple):
+    """What futures on one cluster are made of.
+
+    Attributes:
+        worlds: the cluster, and what of it can never start; likewise with one job more where that is asked.
+        notes: what was assumed or left out, in sentences.
+    """
+
+    worlds: Sequence[tuple[World, Mapping[int, Never]]]
+    notes: tuple[str, ...]
+
+    def forecast(self, played: Sequence[Sequence[Future]]) -> Forecast:
+        """What is to be expected by the futures of each of the worlds."""
+        made = None
+        for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
+            made = Forecast(world, futures, never, self.notes, made)
+        assert made is not None
+        return made
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A forecast that is asked for; see `harness.forecast` for what the fields mean."""
+
+    cluster: str | Path | Cluster
+    history: str | Path | Trace | None = None
+    submit: str | Path | Mapping[str, Any] | None = None
+    plugin: str | None = None
+    options: Mapping[str, Any] | None = None
+    on_preemption: str | Losses = "restart"
+    futures: int = 200
+    seed: int = 0
+    horizon: str | int = "7d"
+    now: int | None = None
+    reader: str | None = None
+    others: Mapping[str, str | Path | Cluster] = field(default_factory=frozen)
+
+    def made(
+        self,
+        plugins: Plugins,
+        *,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        watch: Callable[[int, int], None] | None = None,
+    ) -> Forecast:
+        """Make it.
+
+        Raises:
+            InputError: something cannot be read, nothing waits, or the job to submit can never start.
+            ReplayError: a future could not be played.
+        """
+        sides = [self._side(self.cluster, plugins, self.now)]
+        now = sides[0].worlds[0][0].now.at
+        sides += [self._side(each, plugins, now) for each in self.others.values()]
+        worlds = tuple(world for side in sides for world, _ in side.worlds)
+        played = futures_of(worlds, self.futures, workers=workers, executor=executor, watch=watch)
+        of_side = iter(played)
+        first, *others = [side.forecast([next(of_side) for _ in side.worlds]) for side in sides]
+        return replace(first, others=frozen(dict(zip(self.others, others, strict=True))))
+
+    def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
+        """What futures on one cluster are made of.
+
+        Args:
+            given: the cluster.
+            plugins: what was loaded.
+            at: what time it is, microseconds since 1970; None for the last that the manifests know of.
+        """
+        cluster, settings = self._settings(given, plugins)
+        latest = latest_of(cluster)
+        if at is not None and latest is not None and at < latest:
+            raise OptionError("now: the manifests know of something that happened later")
+        now = now_of(cluster, settings.policy, at)
+        self._check_queues(cluster, now)
+        history, notes, why = self._history(cluster, settings, plugins)
+        taken = {each.job.id for each in now.present}
+        by_queues = settings.policy.admits_by_queues(cluster)
+        there = replace(cluster, as_of=now.at)
+        notes += not_as_it_was([there], taken, settings.policy.name, by_queues=by_queues)
+        if not now.waiting and self.submit is None:
+            lost = list(workloads_left_out([cluster], taken, settings.policy.name, by_queues=by_queues))
+            raise InputError(
+                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for a start by "
+                f"{'; '.join([f'{settings.policy.name} to forecast', *lost])}",
+                hint="-p names another scheduler; --submit JOB.yaml says what one job more would do"
+                if not lost or not by_queues
+                else None,
+            )
+        worlds = [world_of(cluster, now, history, settings, why)]
+        coming = worlds[0][0].coming
+        if history is not None and coming is not None:
+            notes += history.said_of_days(now.at, coming)
+        if self.submit is not None:
+            worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
+        return _Side(worlds, tuple(notes))
+
+    def _check_queues(self, cluster: Cluster, now: Now) -> None:
+        """That Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
+
+        Raises:
+            InputError: they have none, and it was not asked for others that wait.
+        """
+        lost = without_queues(cluster.workloads, cluster.cluster_queues)
+        if lost and (self.plugin is None or not now.waiting):
+            raise InputError(
+                f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
+                f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
+                hint=REMEDY,
+            )
+
+    def judged(
+        self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None
+    ) -> Coverage:
+        """How forecasts held that were made at moments of the history itself, which needs a record.
+
+        Args:
+            moments: at how many moments, drawn from the second half of the history.
+            plugins: what was loaded.
+            workers: how many processes judge; one moment is judged by one.
+            executor: judges instead.
+
+        Raises:
+            InputError: something cannot be read, or there is nothing to judge.
+            ReplayError: a forecast could not be made.
+        """
+        if self.history is None or self.submit is not None or self.others:
+            raise OptionError(
+                "a backtest judges forecasts of a history on one cluster",
+                hint="give --history, and neither --submit nor --patch",
+            )
+        cluster, settings = self._settings(self.cluster, plugins)
+        require_manifests(cluster)
+        run, trace = self._past(plugins)
+        history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
+        record: Record
+        if run is None:
+            record = record_of_trace(trace, cluster, history)
+        else:
+            queued = plugins.policy(run.info["policy"]["name"]).admits_by_queues(cluster)
+            record = record_of_run(run, trace, cluster, queued=queued)
+        backtest = Backtest(cluster, history, record, settings, self.futures)
+        found = judged_at(backtest, moments, workers=workers, executor=executor)
+        return coverage(found, settings.horizon)
+
+    def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
+        """The history that is given, as a trace; and the run, where that is the folder of one."""
+        assert self.history is not None
+        if isinstance(self.history, (str, Path)) and Path(self.history, "run.json").is_file():
+            run = Run.open(self.history)
+            return run, outcome_of(run, plugins)
+        return None, read_trace(self.history, plugins, reader=self.reader)
+
+    def _settings(self, given: str | Path | Cluster, plugins: Plugins) -> tuple[Cluster, Settings]:
+        """A cluster, and what is chosen for all futures on it."""
+        if self.futures < 1:
+            raise OptionError(f"futures: {self.futures} is not a number of futures")
+        cluster = load_cluster(Path(given)) if isinstance(given, (str, Path)) else given
+        policy = plugins.policy(self.plugin or scheduler_of(cluster))
+        return cluster, Settings(
+            plugins,
+            policy.name,
+            resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
+            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
+            _horizon(self.horizon),
+            self.seed,
+        )
+
+    def _with_job(
+        self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
+    ) -> tuple[World, Mapping[int, Never]]:
+        """The world with one job more."""
+        given = self.submit
+        source = str(given) if isinstance(given, (str, Path)) else "the job"
+        job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
+        assert job is not None
+        more = submitted(cluster, job, source)
+        now = now_of(more, settings.policy, before.now.at)
+        there = {each.job.id for each in before.now.present}
+        own = [place for place, each in enumerate(now.present) if each.job.id not in there]
+        if len(own) != 1:
+            raise InputError(
+                f"{source}: {settings.plugin} does not schedule it",
+                hint="a job that names a queue is one of Kueue's, a Pod without one is kube-scheduler's",
+            )
+        world, never = world_of(more, now, history, settings, why)
+        if own[0] in never:
+            raise InputError(f"{source}: it can never start: {never[own[0]].why}")
+        return world, never
+
+    def _history(
+        self, cluster: Cluster, settings: Settings, plugins: Plugins
+    ) -> tuple[History | None, list[str], str]:
+        """The history that is given, else the jobs of the dump that have ended; or why there is none."""
+        notes = [f"scheduled by {settings.plugin}"] if self.plugin is None else []
+        notes += assumptions(settings.policy, cluster, settings.options)
+        if self.history is None:
+            try:
+                trace = ended_jobs(cluster, plugins)
+            except TraceError as error:
+                why = _reason(error)
+                none = f"there is no history ({why}): nothing comes later, and jobs run to their limits"
+                return None, [*notes, none], why
+            ended = counted(trace.frame.height, "job")
+            has = "has" if trace.frame.height == 1 else "have"
+            notes.append(f"history: the {ended} of the manifests that {has} ended")
+        else:
+            _, trace = self._past(plugins)
+        history = history_of(trace, cluster, settings.policy, settings.options)
+        if not history.dated:
+            notes.append("history: it has no dates, so future days are drawn from all of its days")
+        return history, [*notes, *history.notes], ""
+
+
+def _reason(error: TraceError) -> str:
+    """Why something cannot be read, in one line."""
+    more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
+    return f"{error.source}: {error.faults[0]}{more}"
+
+
+def scheduler_of(cluster: Cluster) -> str:
+    """The plugin that schedules a live cluster: Kueue's where it has ClusterQueues, else kube-scheduler's.
+
+    Kueue's Configuration says whether it shares fairly, and a KubeSchedulerConfiguration can name any.
+    """
+    if cluster.scheduler is not None:
+        return default_plugin(cluster)
+    if cluster.cluster_queues:
+        fair = cluster.kueue is not None and cluster.kueue.strategies is not None
+        return "fairsharing" if fair else "kueue-classic"
+    return "default-preemption"
+
+
+def _horizon(value: str | int) -> int:
+    try:
+        time = parse_duration(value) if isinstance(value, str) else value
+    except InputError as error:
+        raise OptionError(f"horizon: {error}") from error
+    if not 0 < time <= LONGEST:
+        raise OptionError(f"horizon: {value} is not a duration above 0 and up to 100 years")
+    return time

@@ -1,0 +1,214 @@
+"""One future: what is there now runs on for times that are drawn, and jobs come as on days of the history.
+
+A future depends on the seed and its number alone: every draw is a function of these and of the name of what
+it is for. So the same futures can be played with one job more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.cluster.model import Cluster
+from harness.engine import Engine
+from harness.engine.events import ADMIT, BIND, EVICT, NEVER, PREEMPT, REJECT, START, Fact, NullRecorder
+from harness.engine.losses import Losses
+from harness.policy import Arrival
+from harness.runs.estimates.coming_jobs import Coming
+from harness.runs.estimates.distributions import Draws
+from harness.runs.estimates.present import Now, Present
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins
+    from harness.plugins.registries import PolicySpec
+
+
+NOBODY, LATER_ONE = -1, -2
+"""Who preempts, where it is none of those that are there."""
+
+
+class Preemption(NamedTuple):
+    """One of those that are there now lost what it held.
+
+    Attributes:
+        at: microseconds from now.
+        victim: its place among those that are there.
+        by: the place of who got it; `LATER_ONE` where that comes later, `NOBODY` where nobody is named.
+        reason: of an eviction for nobody, such as a time-out of `waitForPodsReady`, the scheduler's word for
+            it; else "".
+    """
+
+    at: int
+    victim: int
+    by: int
+    reason: str = ""
+
+
+class Future(NamedTuple):
+    """What happened in one future to those that are there now.
+
+    Attributes:
+        number: which future.
+        starts: of each that waits now, in their order: when it first started, microseconds from now; -1 for
+            not until the end.
+        preemptions: in the order of their times.
+        end: when it was over, microseconds from now: all that waits had started, or the horizon came.
+        stopped: why it was ended early, a livelock; "" where it was not.
+    """
+
+    number: int
+    starts: tuple[int, ...]
+    preemptions: tuple[Preemption, ...]
+    end: int
+    stopped: str
+
+
+class Settings(NamedTuple):
+    """What is chosen for all futures.
+
+    Attributes:
+        plugins: what was loaded.
+        plugin: the name of the policy that schedules.
+        options: the policy's options, all of them.
+        losses: what a preemption costs.
+        horizon: how far futures are played at most, microseconds.
+        seed: of all draws.
+    """
+
+    plugins: Plugins
+    plugin: str
+    options: Mapping[str, Any]
+    losses: Losses
+    horizon: int
+    seed: int
+
+    @property
+    def policy(self) -> PolicySpec:
+        """Who schedules."""
+        return self.plugins.policy(self.plugin)
+
+
+@dataclass(frozen=True)
+class World:
+    """All that a future is made of, but its number.
+
+    Attributes:
+        cluster: with the Workloads and Pods that are there.
+        settings: what is chosen for all of them.
+        now: what is there.
+        draws: for each of those what its run time is drawn from.
+        never: the places of those that can never start.
+        coming: the jobs that may come; None where none do.
+    """
+
+    cluster: Cluster
+    settings: Settings
+    now: Now
+    draws: Sequence[Draws]
+    never: Collection[int]
+    coming: Coming | None
+
+    def future(self, number: int) -> Future:
+        """Play a future until all that waits has started, or to the horizon.
+
+        Raises:
+            PolicyError: the policy failed.
+        """
+        settings = self.settings
+        seen = _Seen(self.now.present, self.never)
+        engine = Engine(
+            self._arrivals(number),
+            self.cluster,
+            seen,
+            losses=settings.losses,
+            until=settings.horizon,
+            enough=seen.enough,
+        )
+        policy = settings.policy.factory(self.cluster, engine.view, settings.options)
+        outcome = engine.run(policy, name=settings.plugin)
+        waiting = [place for place, each in enumerate(self.now.present) if each.waits]
+        return Future(
+            number,
+            tuple(seen.starts.get(place, NEVER) for place in waiting),
+            tuple(seen.preemptions),
+            outcome.end,
+            "" if outcome.stopped is None else outcome.stopped.told(),
+        )
+
+    def _arrivals(self, number: int) -> Iterator[list[Arrival]]:
+        """What is there, then what comes day by day."""
+        seed, horizon = self.settings.seed, self.settings.horizon
+        yield [
+            (
+                each.job,
+                draws.drawn(seed, number, each.job.id),
+                None,
+                None,
+                each.elapsed,
+            )
+            for each, draws in zip(self.now.present, self.draws, strict=True)
+        ]
+        if self.coming is not None:
+            yield from self.coming.future(seed, number, self.now.at or 0, horizon, len(self.now.present))
+
+
+class _Seen(NullRecorder):
+    """What is to be known of a replay: first starts of those who wait, and who of all is preempted.
+
+    Args:
+        present: those that are there; their places are the indexes of their jobs.
+        never: the places of those that can never start.
+    """
+
+    def __init__(self, present: Sequence[Present], never: Collection[int]) -> None:
+        self.starts: dict[int, int] = {}
+        self.preemptions: list[Preemption] = []
+        self._count = len(present)
+        self._waiting = {place for place, each in enumerate(present) if each.waits}
+        self._leaving = {place for place, each in enumerate(present) if each.leaving}
+        self._open = self._waiting.difference(never)
+        self._wanted: dict[int, int] = {}
+        self._bound: dict[int, int] = {}
+
+    def enough(self) -> bool:
+        """Whether all that waits has started."""
+        return not self._open
+
+    def record(self, fact: Fact) -> None:
+        """See `harness.engine.events.Recorder`."""
+        place = fact.job.index
+        if place >= self._count:
+            return
+        action = fact.action
+        if action in (PREEMPT, EVICT):
+            self._taken_from(place, fact)
+        elif place not in self._waiting or place in self.starts or place in self._leaving:
+            return
+        elif action == ADMIT:
+            self._wanted[place] = fact.pods
+            if fact.holding == 1:
+                self._started(place, fact.time)
+        elif action == START:
+            self._started(place, fact.time)
+        elif action == BIND:
+            self._bound[place] = bound = self._bound.get(place, 0) + 1
+            if bound >= self._wanted.get(place, fact.job.pods) or not fact.job.gang:
+                self._started(place, fact.time)
+        elif action == REJECT:
+            self._open.discard(place)
+
+    def _started(self, place: int, time: int) -> None:
+        self.starts[place] = time
+        self._open.discard(place)
+
+    def _taken_from(self, place: int, fact: Fact) -> None:
+        if place in self._bound:  # who goes as a whole may have had nodes for some of its pods alone
+            self._bound[place] = 0 if fact.pod == NEVER else self._bound[place] - 1
+        if place in self._leaving:
+            self._leaving.discard(place)
+        elif fact.action == EVICT:
+            self.preemptions.append(Preemption(fact.time, place, NOBODY, fact.reason or ""))
+        else:
+            by = NOBODY if fact.by is None else fact.by.index if fact.by.index < self._count else LATER_ONE
+            self.preemptions.append(Preemption(fact.time, place, by))

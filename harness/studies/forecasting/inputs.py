@@ -1,0 +1,80 @@
+"""Puts together what futures are made of: what is there, how long it may run, what will come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from harness.base.errors import Fault, InputError, TraceError
+from harness.runs.estimates.distributions import Draws, Ended, RunTimes
+from harness.runs.estimates.draws import draws_of
+from harness.runs.estimates.history import History
+from harness.runs.estimates.present import Now
+from harness.runs.questions import foresight
+from harness.studies.forecasting.futures import Settings, World
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import Never
+
+_NAMED = 3
+
+
+def world_of(
+    cluster: Cluster, now: Now, history: History | None, settings: Settings, why: str = ""
+) -> tuple[World, Mapping[int, Never]]:
+    """What futures are made of, and by place which of those that are there can never start, with the reason.
+
+    Args:
+        cluster: what there is.
+        now: what is there now.
+        history: the jobs that ran; None for none.
+        settings: of all futures.
+        why: why there is no history.
+
+    Raises:
+        InputError: nothing says how long some of those that are there run.
+        TraceError: no job of the history had ended by now.
+    """
+    known = None if history is None else history.by(now.at if history.dated else None)
+    if known is not None and not known.run_times.count:
+        raise TraceError(
+            "the history", [Fault("", "none of its jobs had ended by now, so no run time is known")]
+        )
+    never: dict[int, Never] = {}
+    possible = foresight(settings.policy, cluster, settings.options)
+    if possible is not None:
+        for place, each in enumerate(now.present):
+            reason = possible(each.job) if each.waits else None
+            if reason is not None:
+                never[place] = reason
+    run_times = RunTimes(Ended(())) if known is None else known.run_times
+    world = World(
+        replace(cluster, as_of=now.at),
+        settings,
+        now,
+        _draws(now, run_times, why),
+        frozenset(never),
+        None if known is None else known.coming,
+    )
+    return world, never
+
+
+def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
+    """What the run time of each that is there is drawn from."""
+    found = draws_of(now.present, run_times)
+    unknown = [each.job.id for each, draws in zip(now.present, found, strict=True) if draws is None]
+    if unknown:
+        named = ", ".join(unknown[:_NAMED]) + (
+            f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+        )
+        no_history = f"no history ({why})" if why else "no history"
+        if run_times.count:  # else somebody who has not begun is drawn from all of them
+            no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
+        raise InputError(
+            f"nothing says how long {named} will run: there is no limit (maximumExecutionTimeSeconds), "
+            f"and {no_history}",
+            hint="--history TRACE gives jobs that ran, in any format that harness trace convert reads",
+        )
+    return [draws for draws in found if draws is not None]

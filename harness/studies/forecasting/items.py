@@ -1,0 +1,88 @@
+"""Futures, one by one, wherever a crew makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.base.errors import HarnessError, ReplayError
+from harness.studies.executor import crew_for
+from harness.studies.forecasting.futures import Future, World
+
+PROCESS = 400 << 20
+"""Bytes that a process takes about."""
+
+
+class Played(NamedTuple):
+    """What came of one future of one world, or what it failed with."""
+
+    world: int
+    future: Future | None
+    error: str
+
+
+@dataclass(frozen=True)
+class Playing:
+    """The work of a forecast: futures of one or several worlds, see `harness.studies.items.Work`."""
+
+    worlds: tuple[World, ...]
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes a process takes that plays futures."""
+        return PROCESS
+
+    def begun(self) -> Callable[[tuple[int, int]], Played]:
+        """Be ready in this process; answers what plays a future of a world, given both numbers."""
+        return self._play
+
+    def failed(self, item: tuple[int, int], why: str) -> Played:
+        """What comes of a future that nobody could play."""
+        return Played(item[0], None, why)
+
+    def _play(self, item: tuple[int, int]) -> Played:
+        world, number = item
+        try:
+            return Played(world, self.worlds[world].future(number), "")
+        except HarnessError as error:
+            return Played(world, None, error.message)
+
+
+def futures_of(
+    worlds: tuple[World, ...],
+    count: int,
+    *,
+    workers: int | None,
+    executor: Executor | None,
+    watch: Callable[[int, int], None] | None = None,
+) -> list[list[Future]]:
+    """So many futures of each world, in their order, whoever played them.
+
+    Args:
+        worlds: what they are made of.
+        count: how many of each.
+        workers: how many processes of this machine play them; by default as many as there are cores and
+            memory for. One is this process.
+        executor: plays them instead.
+        watch: is told how many of how many are played.
+
+    Raises:
+        OptionError: both workers and an executor are given, or there is no such number of processes.
+        ReplayError: a future could not be played, or the executor is gone.
+    """
+    items = [(world, number) for number in range(count) for world in range(len(worlds))]
+    found: list[list[Future]] = [[] for _ in worlds]
+    with (
+        crew_for(Playing(worlds), len(items), workers=workers, executor=executor) as (crew, _),
+        closing(crew.make(items)) as news,
+    ):
+        for done, played in enumerate(news, 1):
+            if played.future is None:
+                raise ReplayError(f"a future could not be played: {played.error}")
+            found[played.world].append(played.future)
+            if watch is not None:
+                watch(done, len(items))
+    return [sorted(each) for each in found]

@@ -1,0 +1,231 @@
+"""How one job of a run stood at a moment, found from the decisions about it until then."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple, final
+
+from harness.policy import Job
+from harness.studies.forecasting.api_objects import Eviction, Quota, Shown, ShownPod, name_in
+
+_EVICTIONS = ("preempt", "evict")
+_ALL = -1
+"""Stands for all pods of a job where they hold resources as a whole."""
+
+
+class Told(NamedTuple):
+    """A decision about a job; times in microseconds on one clock.
+
+    Attributes:
+        time: when.
+        action: what, see `harness.engine.events.ACTIONS`.
+        pod: the number of its pod; None for all of it.
+        successor: how often that pod had been recreated.
+        pods: how many pods it is about.
+        holding: 1 where the job begins to hold resources, -1 where it stops.
+        reason: the policy's word for the rule.
+        node: where.
+        flavors: JSON of the flavors of an admission.
+        time_outs: of an eviction because of pods that were not ready, how often that has happened.
+        requeue_at: and until when the job stays away from its queue then.
+    """
+
+    time: int
+    action: str
+    pod: int | None
+    successor: int
+    pods: int
+    holding: int
+    reason: str | None
+    node: str | None
+    flavors: str | None
+    time_outs: int | None
+    requeue_at: int | None
+
+
+class _Hold(NamedTuple):
+    """What a pod has: where, since when, and when it was told to give it back."""
+
+    node: str
+    since: int
+    told: int | None = None
+
+
+@final
+class Standing:
+    """A job, decision by decision.
+
+    Args:
+        job: the job.
+        queued: whether Kueue admits it, else each of its pods is a job of its own.
+        on_nodes: whether pods are bound to nodes.
+        progress: when it began to progress after each start, ascending; None where that is when the last of
+            its pods got what it asks for.
+    """
+
+    def __init__(
+        self, job: Job, *, queued: bool, on_nodes: bool, progress: Sequence[int] | None = None
+    ) -> None:
+        self._job = job
+        self._queued = queued
+        self._on_nodes = on_nodes
+        self._progress = progress
+        self._created = 0
+        self._admitted: Told | None = None
+        self._evicted: Eviction | None = None
+        self._leaving = False
+        self._complete: int | None = None
+        self._holds: dict[int, _Hold] = {}
+        self._successors: dict[int, int] = {}
+        self._nominated: dict[int, str] = {}
+        self._ended: set[int] = set()
+        self._time_outs = 0
+        self._requeue_at: int | None = None
+
+    def take(self, told: Told) -> None:
+        """One decision."""
+        time, action, pod = told.time, told.action, told.pod
+        if action == "submit":
+            self._created = time
+        elif action == "admit":
+            self._admitted, self._leaving, self._complete = told, False, None
+            if not self._on_nodes and told.holding == 1:
+                self._hold(_ALL, _Hold("", time))
+        elif action == "start":
+            self._hold(_ALL, _Hold("", time))
+        elif action == "bind" and pod is not None:
+            self._nominated.pop(pod, None)
+            self._hold(pod, _Hold(told.node or "", time))
+        elif action == "nominate" and pod is not None:
+            self._nominated[pod] = told.node or ""
+        elif action == "unnominate" and pod is not None:
+            self._nominated.pop(pod, None)
+        elif action in _EVICTIONS:
+            self._evict(told)
+        elif action == "gone":
+            self._holds.pop(_ALL if pod is None else pod, None)
+            if pod is not None:
+                self._successors[pod] = told.successor + 1
+        elif action == "finish" and pod is not None:
+            self._holds.pop(pod, None)
+            self._ended.add(pod)
+        elif action == "requeue" and pod is None:
+            self._admitted, self._leaving, self._complete = None, False, None
+            if self._evicted is not None:
+                self._evicted = self._evicted._replace(gone=time)
+
+    def _hold(self, pod: int, hold: _Hold) -> None:
+        self._holds[pod] = hold
+        if self._is_complete:
+            self._complete = hold.since
+
+    def _evict(self, told: Told) -> None:
+        if told.pod is not None:
+            if told.pod in self._holds:
+                self._holds[told.pod] = self._holds[told.pod]._replace(told=told.time)
+            return
+        self._evicted = Eviction(told.time, told.reason or told.action, told.action == "preempt")
+        self._leaving = bool(self._holds)
+        self._holds = {pod: hold._replace(told=told.time) for pod, hold in self._holds.items()}
+        if told.time_outs is not None:
+            self._time_outs, self._requeue_at = told.time_outs, told.requeue_at
+
+    @property
+    def _wanted(self) -> int:
+        return self._job.pods if self._admitted is None else self._admitted.pods
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether all pods that are to run hold what they ask for, or have ended."""
+        return _ALL in self._holds or len(self._holds) + len(self._ended) >= self._wanted
+
+    @property
+    def started(self) -> bool:
+        """Whether all of its pods that are to run have what they ask for, and may keep it."""
+        return bool(self._holds) and not self._leaving and self._is_complete
+
+    @property
+    def waits(self) -> bool:
+        """Whether a forecast tells when it, or one of its pods that is a job of its own, starts."""
+        if not self._queued:
+            return any(pod not in self._holds for pod in self._alive)
+        unbound = self._on_nodes and not self._is_complete
+        return self._leaving or self._admitted is None or unbound
+
+    @property
+    def _alive(self) -> Iterator[int]:
+        return (pod for pod in range(self._job.pods) if pod not in self._ended)
+
+    def _name(self, pod: int) -> str:
+        return name_in(self._job.namespace, self._job.pod_name(pod, self._successors.get(pod, 0)))
+
+    def shown(self, moment: int, queue: str) -> Shown:
+        """How it stands at a moment; `queue` is the ClusterQueue whose quota it holds, if it does."""
+        if not self._queued:
+            pods = tuple(self._pod(pod, moment) for pod in self._alive)
+            return Shown(job=self._job, created=self._created, queued=False, pods=pods)
+        found = Shown(
+            job=self._job,
+            created=self._created,
+            queued=True,
+            eviction=self._evicted,
+            leaving=self._leaving,
+            waited_for=True,
+            time_outs=self._time_outs,
+            requeue_at=self._requeue_at,
+            away=self._requeue_at is not None and self._requeue_at > moment,
+            ended=frozenset(self._ended),
+        )
+        if self._admitted is None:
+            return found
+        given, since = self._admitted, self._admitted.time
+        flavors = json.loads(given.flavors) if given.flavors else {}
+        counts = _counts(self._job, given.pods)
+        return replace(
+            found,
+            quota=Quota(queue, flavors, counts, since, since),
+            ready=self._ready(moment),
+            began=self._complete,
+            pods=tuple(self._pods(moment)),
+        )
+
+    def _pods(self, moment: int) -> Iterator[ShownPod]:
+        """The Pods of a Job: those on nodes, and those that are to come there."""
+        if not self._on_nodes:
+            return
+        wanted = self._wanted - len(self._ended) - len(self._holds)
+        for pod in self._alive:
+            if pod in self._holds:
+                yield self._pod(pod, moment)
+            elif wanted > 0 and not self._leaving:
+                wanted -= 1
+                yield self._pod(pod, moment)
+
+    def _pod(self, pod: int, moment: int) -> ShownPod:
+        hold = self._holds.get(pod)
+        if hold is None:
+            return ShownPod(pod, self._name(pod), nominated=self._nominated.get(pod, ""))
+        ready = self._ready(moment) if self._queued else hold.since
+        return ShownPod(pod, self._name(pod), hold.node, hold.since, ready, hold.told)
+
+    def _ready(self, moment: int) -> int | None:
+        """Since when all pods are ready, or were until they were told to go."""
+        if self._complete is None or self._progress is None:
+            return self._complete
+        at = bisect_left(self._progress, self._complete)
+        until = self._evicted.time if self._leaving and self._evicted is not None else moment
+        return self._progress[at] if at < len(self._progress) and self._progress[at] <= until else None
+
+
+def counts_are_known(job: Job, pods: int) -> bool:
+    """Whether it follows from their number how many pods of each pod set were admitted."""
+    return pods == job.pods or sum(each.min_count < each.count for each in job.pod_sets) == 1
+
+
+def _counts(job: Job, pods: int) -> list[int]:
+    """How many pods of each pod set were admitted."""
+    fewer = job.pods - pods
+    return [each.count - (fewer if each.min_count < each.count else 0) for each in job.pod_sets]

@@ -1,0 +1,165 @@
+"""What a trace says happened to its jobs, as an API server would have shown it at any moment.
+
+A trace says when jobs ran, and neither where nor on which flavors. So this is for clusters without nodes
+whose ClusterQueues have one flavor each. A run says all of it: see `record_of_run.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import polars as pl
+
+from harness.base.errors import OptionError
+from harness.policy import ENDLESS
+from harness.studies.forecasting.api_objects import Quota, Shown
+from harness.trace.homes import homed
+from harness.trace.job_columns import JobColumns
+from harness.trace.jobs import Jobs
+from harness.trace.recorded import STATE, check_recorded
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import Job
+    from harness.policy.job import RecordedRun
+    from harness.runs.estimates.coming_jobs import Past
+    from harness.runs.estimates.history import History
+    from harness.trace.trace import Trace
+
+
+class There(NamedTuple):
+    """A job that was there at a moment.
+
+    Attributes:
+        shown: how it stood.
+        waits: whether it, or one of its Pods that is a job of its own, waited for what it asked for.
+        starts: by namespace and name, its Workload or each of its Pods: when it next starts, microseconds on
+            the history's clock; None for never as far as is known.
+    """
+
+    shown: Shown
+    waits: bool
+    starts: Mapping[str, int | None]
+
+    @property
+    def job(self) -> Job:
+        """The job."""
+        return self.shown.job
+
+
+class Record(Protocol):
+    """What really happened to the jobs of a history; times in microseconds on its clock."""
+
+    @property
+    def until(self) -> int | None:
+        """The last moment that it says anything of, where some had not started by then; else None."""
+
+    def there(self, moment: int) -> Iterator[There]:
+        """Who was there at a moment."""
+
+
+@dataclass(frozen=True)
+class RecordOfTrace:
+    """What a trace says happened, see `Record`.
+
+    Attributes:
+        cluster: whose queues the jobs are in.
+        jobs: ascending by submission.
+        runs: the runs of each.
+    """
+
+    cluster: Cluster
+    jobs: Sequence[Past]
+    runs: Sequence[tuple[RecordedRun, ...]]
+
+    @cached_property
+    def until(self) -> int | None:
+        """See `Record`."""
+        if all(self.runs):
+            return None
+        times = (time for runs in self.runs for run in runs for time in (run.start, run.end))
+        return max(self.jobs[-1].submit, *(time for time in times if time < ENDLESS))
+
+    def there(self, moment: int) -> Iterator[There]:
+        """See `Record`."""
+        for number in range(bisect_right(self.jobs, moment, key=lambda job: job.submit)):
+            runs = self.runs[number]
+            at = bisect_right(runs, moment, key=lambda run: run.start)
+            after = runs[at].start if at < len(runs) else None
+            last = runs[at - 1] if at else None
+            if last is not None and last.end > moment:
+                yield self._there(self.jobs[number], last.start, after)
+            elif at < len(runs) or not runs:
+                yield self._there(self.jobs[number], None, after)
+
+    def _there(self, past: Past, since: int | None, after: int | None) -> There:
+        """A job that ran since some time, or waited, and when it next starts."""
+        job = past.arrival[0]
+        quota = None
+        if since is not None:
+            queue = self.cluster.cluster_queue_of(job.namespace, job.queue)
+            assert queue is not None
+            flavors = {
+                resource: group.flavors[0].flavor
+                for group in queue.resource_groups
+                for resource in group.covered_resources
+            }
+            given = {
+                each.name: {name: flavors[name] for name in each.requests if name in flavors}
+                for each in job.pod_sets
+            }
+            counts = [each.count for each in job.pod_sets]
+            quota = Quota(queue.name, given, counts, since, since)
+        shown = Shown(
+            job=job,
+            created=past.submit,
+            queued=True,
+            quota=quota,
+            ready=since,
+            waited_for=True,
+            began=since,
+        )
+        return There(shown, quota is None, {shown.key: after})
+
+
+def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
+    """What a trace says happened to the jobs of a history.
+
+    Jobs of which nobody knows whether they ever ran are left out, but for those that still waited when a
+    replay ended.
+
+    Raises:
+        TraceError: it has no record.
+        OptionError: the cluster has nodes or flavors, of which the record does not say which were used.
+    """
+    check_recorded(trace)
+    several = [
+        queue.name
+        for queue in cluster.cluster_queues.values()
+        if any(len(group.flavors) > 1 for group in queue.resource_groups)
+    ]
+    if several or not cluster.cluster_queues or cluster.nodes:
+        what = f"ClusterQueue {several[0]} has several flavors" if several else "it has nodes"
+        what = what if cluster.cluster_queues else "it has no ClusterQueue"
+        raise OptionError(
+            f"the record of a trace cannot be turned into Workloads of this cluster: {what}",
+            hint="a trace says neither flavors nor nodes; the folder of a run does: replay the trace on this "
+            "cluster, and give that as --history",
+        )
+    trace = homed(trace, cluster)
+    ran = {
+        job.id: tuple(
+            run._replace(start=run.start + trace.origin, end=run.end + trace.origin) for run in job.recorded
+        )
+        for chunk in Jobs(JobColumns(trace, cluster, record=True)).chunks()
+        for job, *_ in chunk
+    }
+    waited: set[str] = set()
+    if STATE in trace.frame.columns:
+        waited.update(trace.frame.filter(pl.col(STATE) == "pending")["job_id"])
+    jobs = [past for past in history.jobs if ran[past.arrival[0].id] or past.arrival[0].id in waited]
+    return RecordOfTrace(cluster, jobs, [ran[past.arrival[0].id] for past in jobs])

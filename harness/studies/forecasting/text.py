@@ -1,0 +1,213 @@
+"""A forecast as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.base.text import aligned, counted, folded
+from harness.base.units import format_duration
+from harness.studies.forecasting.backtest import Coverage
+from harness.studies.forecasting.forecast import Forecast, Start, Times
+from harness.studies.forecasting.paired import By, Displaced, Shift
+
+_ROWS = 20
+
+
+def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
+    """For a terminal of so many columns; None for any number.
+
+    Args:
+        forecast: the forecast.
+        width: columns of the terminal.
+        rows: how many rows each table has at most; None for all.
+    """
+    parts = [*folded([_head(forecast)], width), ""]
+    for name in forecast.others:
+        parts += [*_of_cluster(forecast, name, width, rows), ""]
+    if forecast.submitted is not None:
+        parts += [*_of_job(forecast, forecast.submitted, width, rows), ""]
+    for name, other in forecast.others.items():
+        if other.submitted is not None:
+            parts += [*_of_job(other, other.submitted, width, rows, f"with {name}, "), ""]
+    names = _names(forecast)
+    if forecast.starts:
+        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows, names, width), ""]
+    if forecast.risks:
+        risks = [
+            [_name(each.name), each.queue, "runs" if each.running else "waits",
+             f"{each.share:.0%}", _time(each.median), _by(each.by)]
+            for each in forecast.risks
+        ]  # fmt: skip
+        head = ["preempted", "queue", "now", "likely", "after (median)", "by"]
+        parts += [_table(head, risks, rows, names, width, left=(0, 1, 5)), ""]
+    else:
+        parts += ["nobody is preempted in any future", ""]
+    parts += folded([f"- {note}" for note in _notes(forecast)], width)
+    return "\n".join(parts).rstrip()
+
+
+_STARTS = ["waits", "queue", "waited", "p10", "p50", "p90", "not started"]
+
+
+def verdict(held: Coverage, width: int | None = None) -> str:
+    """How forecasts held, for a terminal of so many columns."""
+    size = "unknown" if held.width is None else format_duration(round(held.width))
+    error = "unknown" if held.error is None else format_duration(round(held.error))
+    sentences = [
+        f"{held.covered:.1%} of {held.starts:,} starts lie between their p10 and their p90, as 80 % should",
+        f"{held.before:.1%} come before, {held.after:.1%} after",
+        f"mean over {held.moments:,} moments: {held.by_moment:.1%}",
+        f"median width of these intervals {size}, median error of the p50 {error}",
+    ]
+    return "\n".join(folded(sentences, width))
+
+
+def _head(forecast: Forecast) -> str:
+    world = forecast.world
+    waiting, running = len(forecast.starts), len(world.now.running)
+    at, futures = forecast.time(0), len(forecast.futures)
+    return (
+        f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; starts from now, in "
+        f"{futures:,} future{'' if futures == 1 else 's'} of at most "
+        f"{format_duration(world.settings.horizon)}"
+    )
+
+
+def _start(start: Start) -> list[str]:
+    waited = "" if start.waited is None else format_duration(start.waited)
+    row = [_name(start.name), start.queue, waited]
+    if start.never:
+        return [*row, "never", "never", "never", "100%"]
+    return [*row, *_times(start.times), f"{start.unstarted:.0%}"]
+
+
+def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
+    """What another cluster changes for whom."""
+    shifts = forecast.shifts[name]
+    changed = [each for each in shifts if each.changed]
+    if not changed:
+        yield from folded([f"with {name}: nobody starts otherwise, or is preempted otherwise"], width)
+        return
+    first, last = [f"with {name}", "queue", "now", "p50", "was"], ["by (median)", "preempted", "was"]
+    head = [*first, "earlier", "later", *last]
+    yield _table(head, list(map(_shift, changed)), rows, _names(forecast), width, left=(0, 1, 2))
+    same = sum(not each.running for each in shifts) - sum(not each.running for each in changed)
+    if same:
+        yield from folded([f"the others that wait ({same:,}) start as they did"], width)
+
+
+def _shift(row: Shift) -> list[str]:
+    cells = [_name(row.name), row.queue, "runs" if row.running else "waits"]
+    if row.running:
+        cells += [""] * 5
+    else:
+        by = "" if row.shift is None else f"{'-' if row.shift < 0 else '+'}{_time(abs(row.shift))}"
+        cells += [
+            *(_times(of)[1] for of in (row.after, row.before)),
+            f"{row.earlier:.0%}",
+            f"{row.later:.0%}",
+            by,
+        ]
+    return [*cells, f"{row.preempted_after:.0%}", f"{row.preempted_before:.0%}"]
+
+
+def _by(by: Sequence[By]) -> str:
+    """Who preempts it most often, and how many others do."""
+    if not by:
+        return ""
+    more = f" and {len(by) - 1:,} more" if len(by) > 1 else ""
+    return f"{_name(by[0].name)} ({by[0].share:.0%}){more}"
+
+
+def _of_job(
+    forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
+) -> Iterator[str]:
+    """What the job that is to be submitted would do."""
+    low, middle, high = _times(job.times)
+    starts = middle if middle in ("now", "later") else f"in {middle}"
+    sentence = f"{where}{_name(job.name)} would start {starts} (p10 {low}, p90 {high})"
+    if job.unstarted:
+        sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
+    displaced = forecast.displaced
+    if not displaced:
+        sentence += "; it displaces nobody"
+    yield from folded([sentence], width)
+    if displaced:
+        yield ""
+        head = [
+            "displaced by it",
+            "queue",
+            "now",
+            "preempts",
+            "or others",
+            "later",
+            "by (median)",
+            "preempted by",
+        ]
+        table = [_displaced(each) for each in displaced]
+        yield _table(head, table, rows, _names(forecast), width, left=(0, 1, 7))
+
+
+def _displaced(row: Displaced) -> list[str]:
+    return [
+        _name(row.name),
+        row.queue,
+        "runs" if row.running else "waits",
+        f"{row.preempted:.0%}",
+        f"{row.preempted_more:.0%}",
+        "" if row.running else f"{row.later:.0%}",
+        "" if row.delay is None else _time(row.delay),
+        _by(row.by),
+    ]
+
+
+def _notes(forecast: Forecast) -> Iterator[str]:
+    yield from forecast.notes
+    drawn = ", ".join(f"{source} ({count:,})" for source, count in forecast.drawn_from.items())
+    yield f"run times are drawn from {drawn}"
+    if forecast.unstarted:
+        yield (
+            f"{forecast.unstarted:.1%} of the starts were not made within "
+            f"{format_duration(forecast.world.settings.horizon)}; --horizon says how far futures are played"
+        )
+    for start in forecast.starts:
+        if start.never:
+            yield f"{start.name} can never start: {start.never}"
+    if early := forecast.ended_early:
+        yield f"{counted(len(early), 'future')} ended early: {early[0].stopped}"
+
+
+def _table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    most: int | None,
+    names: Mapping[int, Sequence[str]],
+    width: int | None,
+    left: tuple[int, ...] = (0, 1),
+) -> str:
+    shown = rows if most is None else rows[:most]
+    table = aligned([head, *shown], left=left, names=names, width=width)
+    if len(shown) < len(rows):
+        table += f"\nand {len(rows) - len(shown):,} more (--all shows them)"
+    return table
+
+
+def _names(forecast: Forecast) -> dict[int, list[str]]:
+    """The names of all workloads and of all queues: no two look alike in any table."""
+    shifts = [each for several in forecast.shifts.values() for each in several]
+    every = [*forecast.starts, *forecast.risks, *(forecast.displaced or ()), *shifts]
+    return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}
+
+
+def _times(times: Times) -> tuple[str, str, str]:
+    low, middle, high = ("later" if time is None else _time(time) for time in times)
+    return low, middle, high
+
+
+def _time(time: float) -> str:
+    return "now" if time < 1 else format_duration(round(time))
+
+
+def _name(name: str) -> str:
+    """A name without the namespace `default`."""
+    return name.removeprefix("default/")

@@ -1,0 +1,171 @@
+"""Runs with each of their quotas alone, and what that says of them: it is added to their metrics.
+
+A run in which one quota is alone is a request like any other (`Request.alone`): it is stored, and not made
+again. What cannot be told is said in sentences, which the run keeps with its metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness.analysis.metrics.finish_time import FINISH_TIME, Sharing, measurements, sharing
+from harness.analysis.metrics.levels import holders
+from harness.base.errors import InputError, PluginError, RunError
+from harness.base.units import format_amount
+from harness.cluster.model import UNLIMITED
+from harness.plugins import Plugins
+from harness.runs.request import Request
+from harness.runs.request_of_run import request_of
+from harness.runs.run import ISOLATED, Run
+from harness.runs.side_by_side import Watch, carry_out, runs_of
+from harness.runs.store import added
+
+_BUSY = ("progress", "waiting", "starting", "restoring")
+
+
+class Isolated:
+    """The quotas of some runs, each alone.
+
+    Args:
+        runs: all of whose tables are there.
+        plugins: replay what is not there.
+        aside: where runs with one quota alone are kept as long as that folder lasts; by default beside the
+            runs, for good.
+
+    Attributes:
+        requests: the runs with one quota alone, of one run after the other.
+
+    Raises:
+        RunError: a run cannot be replayed from what it says of itself; says why.
+    """
+
+    def __init__(self, runs: Sequence[Run], plugins: Plugins, *, aside: Path | None = None) -> None:
+        self._runs, self._plugins, self._aside = runs, plugins, aside
+        self._refused: dict[int, str] = {}
+        self._asked: list[tuple[int, str]] = []
+        self.requests: list[Request] = []
+        for place, run in enumerate(runs):
+            quotas = [each for each in holders(run) if each.nominal]
+            if not quotas:
+                self._refused[place] = "no job counts against a quota, so there is nothing to be alone on"
+                continue
+            request = replace(request_of(run, plugins), output=aside or run.path.parent.parent)
+            requests = [replace(request, alone=each.name) for each in quotas]
+            try:
+                requests[0].plan(plugins)
+            except InputError as error:
+                self._refused[place] = error.message
+                continue
+            self._asked += [(place, each.name) for each in quotas]
+            self.requests += requests
+
+    def measured(
+        self,
+        *,
+        workers: int | None = None,
+        watch: Watch | None = None,
+        over: Callable[[int], None] | None = None,
+        command: str | None = None,
+    ) -> list[Run]:
+        """The runs with what is measured of them, which is kept.
+
+        Args:
+            workers: how many replays are made at once; see `harness.replay_all`.
+            watch: is told now and then how far each of `requests` has come.
+            over: is told the number of each that is over.
+            command: the command line, for their provenance.
+
+        Raises:
+            ReplayError: some replays failed; the others are kept.
+            RunError: what was measured cannot be written.
+        """
+        outcomes = {}
+        with closing(
+            carry_out(self.requests, self._plugins, workers=workers, watch=watch, command=command)
+        ) as news:
+            for number, outcome in news:
+                outcomes[number] = outcome
+                if over is not None:
+                    over(number)
+        made = self._without_refused(outcomes)
+        several = runs_of([self.requests[at] for at in made], dict(enumerate(outcomes[at] for at in made)))
+        alone: dict[int, dict[str, Run]] = {place: {} for place in range(len(self._runs))}
+        for at, run in zip(made, several, strict=True):
+            place, quota = self._asked[at]
+            alone[place][quota] = run
+        return [self._measured(place, alone[place]) for place in range(len(self._runs))]
+
+    def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
+        """The numbers of the requests but for those of runs of which one has a quota that no policy can use.
+
+        An ElasticQuota may be missing, for example, where its ClusterQueue is alone.
+        """
+        for at, (place, quota) in enumerate(self._asked):
+            error = outcomes[at]
+            if isinstance(error, InputError) and not isinstance(error, (RunError, PluginError)):
+                self._refused.setdefault(place, f"{quota!r} alone: {error.message}")
+        return [at for at, (place, _) in enumerate(self._asked) if place not in self._refused]
+
+    def _measured(self, place: int, alone: Mapping[str, Run]) -> Run:
+        run = self._runs[place]
+        refused = self._refused.get(place) or next(_beyond_quotas(run, alone), None)
+        found = {} if refused is not None else sharing(run, alone)
+        rows = list(measurements(found, holders(run)))
+        said = [f"{FINISH_TIME}: not measured: {refused}"] if refused is not None else list(_left_out(found))
+        spent = {} if self._aside is None else _with_those_aside(run, alone.values())
+        return added(run, rows, {ISOLATED: said, **spent})
+
+
+def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
+    """What a run says of its cost, with that of runs which nobody will find."""
+    provenance = run.info["provenance"]
+    several = [each.info["provenance"] for each in (run, *alone)]
+    costs = {name: round(sum(each[name] for each in several), 3) for name in ("wall_seconds", "cpu_seconds")}
+    return {"provenance": {**provenance, **costs}}
+
+
+def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
+    """That a policy does not keep to quotas, so that being alone on one is being alone on the cluster.
+
+    Pods that terminate do not count: quota may be given anew before they are gone.
+    """
+    behind = {holder.name: holder for holder in holders(run)}
+    for quota, other in alone.items():
+        nominal = behind[quota].nominal or {}
+        for resource, most in _most_at_once(other).items():
+            limit = nominal.get(resource, UNLIMITED)
+            if most > limit:
+                used, own = (format_amount(resource, amount) for amount in (most, limit))
+                yield (
+                    f"alone, jobs of {quota!r} had {used} {resource} of a nominal quota of {own}: "
+                    f"{run.info['policy']['name']} does not keep to quotas on this cluster"
+                )
+                return
+
+
+def _most_at_once(run: Run) -> dict[str, int]:
+    """Resource -> the most that pods of a run had at one instant, without those that terminate."""
+    stints = run.micros("stints").filter(pl.col("state").is_in(_BUSY) & (pl.col("end") > pl.col("start")))
+    amounts = [f"request.{resource}" for resource in run.resources]
+    begins = stints.select("start", *amounts).rename({"start": "time"})
+    ends = stints.select(pl.col("end").alias("time"), *(-pl.col(name) for name in amounts))
+    moves = pl.concat([begins, ends]).group_by("time").agg(pl.col(amounts).sum()).sort("time")
+    most = moves.select(pl.col(amounts).cum_sum().max().fill_null(0)).collect().row(0)
+    return dict(zip(run.resources, most, strict=True))
+
+
+def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
+    """How many jobs of which quotas have nothing to be compared with."""
+    several = {quota: each.left_out for quota, each in found.items() if each.left_out}
+    if several:
+        each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())
+        yield (
+            f"{FINISH_TIME}: jobs that finished, but alone on their quota did not (or took no time), are "
+            f"left out: {each}"
+        )

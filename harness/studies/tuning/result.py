@@ -1,0 +1,102 @@
+"""What a tuning found: values, figures of the weeks of the search and of others, and a patch; as text too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.analysis.comparison.figures import name_of, shown
+from harness.base.text import aligned
+from harness.plugins.measurement import Measurement
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.objectives import Judged, value_text
+from harness.studies.experiments.specification import Point
+from harness.studies.experiments.table import compare
+from harness.studies.tuning.search import Found, Trial, gain
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a tuning found.
+
+    As a text it says all of this (`print(tuned)`).
+
+    Attributes:
+        experiment: all items that were made, of all windows.
+        windows: the weeks of the search, and those that were held out.
+        parts: windows on which trials were given up early.
+        today: the present value of everything that was searched.
+        objectives: what was sought.
+        trials: all that was tried, the present configuration first.
+        winner: the best trial; None where nothing is better.
+        held_out: what the present configuration and the winner lead to on the held-out weeks.
+        patch: the winner's knobs as a patch over the manifests; empty where none of them changed.
+        items: the first items of the present configuration and of the winner, on the held-out weeks.
+        constraints: what was to hold, as it was written.
+        unmade: whether a replay of the held-out weeks failed.
+    """
+
+    experiment: Experiment
+    windows: tuple[str, str]
+    parts: Sequence[str]
+    today: Point
+    objectives: Sequence[Measurement]
+    trials: Sequence[Trial]
+    winner: Trial | None
+    held_out: tuple[Found, Found] | None
+    patch: Sequence[Mapping[str, Any]]
+    items: tuple[int, int] | None
+    constraints: Sequence[str]
+    unmade: bool
+
+    def __str__(self) -> str:
+        return _text(self)
+
+
+def _text(found: Tuned) -> str:
+    """What was found, on the weeks of the search and on those that were held out."""
+    pruned = sum(each.pruned for each in found.trials)
+    failed = sum(each.found is None for each in found.trials) - pruned
+    barred = sum(each.found is not None and not each.found.allowed for each in found.trials)
+    ended = f", {pruned:,} pruned" if found.parts else ""
+    count = f"{len(found.trials):,} trials{ended}, {failed:,} failed, {barred:,} beyond a constraint"
+    if found.winner is None:
+        return f"{count}\nnothing is better than the present configuration, which stays"
+    changed = [
+        f"{name}: {value_text(found.today[name])} -> {value_text(value)}"
+        for name, value in found.winner.point.items()
+        if value != found.today[name]
+    ]
+    rows = [["objective", "weeks", "today", "winner", "gain"]]
+    survives = []
+    before, after = found.trials[0].found, found.winner.found
+    pairs = [(found.windows[0], (before, after)), (found.windows[1], found.held_out or (None, None))]
+    for at, measured in enumerate(found.objectives):
+        gains = []
+        for window, (today, winner) in pairs:
+            if today is None or winner is None:
+                continue
+            values = today.values[at], winner.values[at]
+            gains.append(gain(*values, measured.better))
+            told = [shown(value, measured.unit) for value in values]
+            rows.append([name_of(measured), window, *told, f"{100 * gains[-1]:+.1f} %"])
+        if len(gains) > 1 and gains[0] > 0:
+            share = f"{100 * max(0.0, gains[1]) / gains[0]:.0f} %"
+            survives.append(f"{name_of(measured)}: {share} of the gain survives on the held-out weeks")
+    parts = [count, "\n".join(changed), aligned(rows, left=(0, 1)), "\n".join(survives)]
+    if found.unmade:
+        parts.append("the held-out weeks cannot be replayed with it")
+    elif found.held_out is None:
+        parts.append("on the held-out weeks an objective or a constraint has no value")
+    else:
+        broken = [
+            text
+            for text, excess in zip(found.constraints, found.held_out[1].excess, strict=True)
+            if excess > 0
+        ]
+        if broken:
+            parts.append(f"on the held-out weeks it is beyond a constraint: {'; '.join(broken)}")
+    if not found.unmade and found.items is not None:
+        parts += ["on the held-out weeks:", compare(Judged(found.experiment), found.items)]
+    return "\n\n".join(part for part in parts if part)

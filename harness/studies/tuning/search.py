@@ -1,0 +1,342 @@
+"""Searches a space for the best points: Optuna asks for points, whoever calls tells what they lead to.
+
+Points are asked for in batches of a fixed size and told in their order, so that the search is the same
+however many processes try them, and one that was stopped comes by the same points again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from math import ceil
+from typing import Any, NamedTuple, TypeAlias
+
+from harness.base.errors import InputError
+from harness.studies.experiments.specification import Point, Value
+
+TPE, NSGA2, GP = "tpe", "nsga2", "gp"
+SAMPLERS = (TPE, NSGA2, GP)
+"""How the next points are chosen: by Parzen estimators, a genetic algorithm, or Gaussian processes."""
+
+_INSTALL = "pip install 'harness-replay[tune]'"
+_INSTALL_TORCH = f"pip install torch, or leave sampler out: {TPE} is for one objective, {NSGA2} for several"
+_POPULATION = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Numbers in steps.
+
+    Attributes:
+        name: what they are of.
+        low: the least.
+        high: no number is above this.
+        step: how far they are apart.
+    """
+
+    name: str
+    low: Fraction
+    high: Fraction
+    step: Fraction
+
+    @property
+    def last(self) -> int:
+        """The place of the largest one, the least being at 0."""
+        return int((self.high - self.low) // self.step)
+
+    def at(self, place: int) -> Fraction:
+        """The number at a place."""
+        return self.low + place * self.step
+
+    def place(self, number: Fraction) -> int | None:
+        """The place of a number; None where it is none of these."""
+        place = (number - self.low) / self.step
+        return int(place) if place.denominator == 1 and 0 <= place <= self.last else None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Values of which one is taken."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Ranges that add up to a number; all of one step."""
+
+    names: tuple[str, ...]
+    total: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is searched.
+
+    Attributes:
+        ranges: numbers in steps.
+        choices: everything else.
+        sums: which ranges add up to what; each range is in one of them at most.
+    """
+
+    ranges: tuple[Range, ...]
+    choices: tuple[Choice, ...] = ()
+    sums: tuple[Sum, ...] = ()
+
+
+class Found(NamedTuple):
+    """What a point leads to.
+
+    Attributes:
+        values: one for each objective.
+        excess: one for each constraint, above 0 where it is not met.
+    """
+
+    values: Sequence[float]
+    excess: Sequence[float] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether all constraints are met."""
+        return all(each <= 0 for each in self.excess)
+
+
+class Trial(NamedTuple):
+    """A point that was tried.
+
+    Attributes:
+        point: the point.
+        found: what it led to on the whole; None where it failed, or was pruned.
+        pruned: whether it was given up, as it did worse than others on a part.
+    """
+
+    point: Point
+    found: Found | None
+    pruned: bool = False
+
+
+Try: TypeAlias = Callable[[Sequence[Point], int], Sequence[Found | None]]
+"""Tries points on a part, by its number, or on the whole, whose number is that of all parts; answers what
+each led to, None for those that failed."""
+
+
+def search(
+    space: Space,
+    attempt: Try,
+    *,
+    better: Sequence[str],
+    first: Point,
+    trials: int,
+    seed: int,
+    at_once: int = 1,
+    parts: int = 0,
+    sampler: str = "",
+) -> list[Trial]:
+    """Try points, the present one first, each of the others where the search expects most of it.
+
+    With parts a point is tried on one after the other of them before the whole, and pruned as soon as
+    Optuna's `MedianPruner` says so of its gains against the present point on the same part: when the largest
+    so far is below the median of those that other points had on this part.
+
+    Args:
+        space: what is searched.
+        attempt: tries points.
+        better: for each objective `lower` or `higher`.
+        first: the present point, which need not be in the space.
+        trials: how many are tried.
+        seed: equal seeds try equal points.
+        at_once: how many are asked for before any of them is told.
+        parts: how many parts there are, for one objective alone; those on which the present point fails say
+            nothing.
+        sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
+
+    Raises:
+        InputError: what the sampler needs is not installed.
+    """
+    optuna = ready(sampler)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+        study = _study(optuna, better, seed, sampler)
+        bases = {part: base for part in range(parts) if (base := attempt([first], part)[0]) is not None}
+        tried = [Trial(first, attempt([first], parts)[0])]
+        places = _places(space, first)
+        if places is not None:
+            study.enqueue_trial(places)
+            trial, _ = _asked(study, space)
+            for part in bases:
+                trial.report(0.0, part)
+            _tell(optuna, study, trial, tried[0].found)
+        while len(tried) < trials:
+            asked = [_asked(study, space) for _ in range(min(at_once, trials - len(tried)))]
+            points = [{**first, **point} for _, point in asked]
+            going = dict(enumerate(asked))
+            pruned: set[int] = set()
+            for part, base in bases.items():
+                founds = attempt([points[at] for at in going], part)
+                for at, found in zip(list(going), founds, strict=True):
+                    trial, _ = going[at]
+                    if found is None:
+                        _tell(optuna, study, trial, None)
+                    elif _pruned(
+                        optuna, study, trial, part, gain(base.values[0], found.values[0], better[0])
+                    ):
+                        pruned.add(at)
+                    else:
+                        continue
+                    del going[at]
+            whole = dict(zip(going, attempt([points[at] for at in going], parts), strict=True))
+            for at, found in whole.items():
+                _tell(optuna, study, going[at][0], found)
+            tried += [Trial(point, whole.get(at), at in pruned) for at, point in enumerate(points)]
+    return tried
+
+
+def _pruned(optuna: Any, study: Any, trial: Any, part: int, gained: float) -> bool:
+    """Whether a trial that gained so much on a part is given up, which the study then knows."""
+    lower = study.direction == optuna.study.StudyDirection.MINIMIZE
+    trial.report(-gained if lower else gained, part)
+    if trial.should_prune():
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        return True
+    return False
+
+
+def best_of(tried: Sequence[Trial], better: Sequence[str]) -> Trial | None:
+    """The trial that gains most against the first one and is worse in nothing; None where nothing is better.
+
+    Of several objectives the gains are parts of the first one's values, and their mean counts.
+    """
+    today = tried[0].found
+    if today is None:
+        return None
+
+    def gains(found: Found) -> list[float]:
+        return [
+            gain(before, after, way)
+            for before, after, way in zip(today.values, found.values, better, strict=True)
+        ]
+
+    candidates = [
+        (sum(gains(each.found)), each)
+        for each in tried[1:]
+        if each.found is not None
+        and each.found.allowed
+        and all(part >= 0 for part in gains(each.found))
+        and any(part > 0 for part in gains(each.found))
+    ]
+    return max(candidates, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def gain(before: float, after: float, better: str) -> float:
+    """By what part of itself a value became better; of 0 by how much."""
+    change = (after - before) if better == "higher" else (before - after)
+    return change / abs(before) if before else change
+
+
+def ready(sampler: str = "") -> Any:
+    """Optuna, with what a sampler needs.
+
+    Raises:
+        InputError: one of them is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # in notebooks, of progress bars that are not shown
+            found = import_module("optuna")
+    except ImportError as error:
+        raise InputError("optuna is not installed", hint=_INSTALL) from error
+    found.logging.set_verbosity(found.logging.ERROR)
+    if sampler == GP:  # of which Optuna says so only after ten trials
+        try:
+            import_module("torch")
+        except ImportError as error:
+            raise InputError(
+                f"tune.sampler: {GP} needs torch, which is not installed", hint=_INSTALL_TORCH
+            ) from error
+    return found
+
+
+def _study(optuna: Any, better: Sequence[str], seed: int, name: str) -> Any:
+    makers = {
+        TPE: optuna.samplers.TPESampler,
+        NSGA2: partial(optuna.samplers.NSGAIISampler, population_size=_POPULATION),
+        # A replay of equal settings gives equal values.
+        GP: partial(optuna.samplers.GPSampler, deterministic_objective=True),
+    }
+    sampler = makers[name or (TPE if len(better) == 1 else NSGA2)](seed=seed)
+    ways = ["maximize" if each == "higher" else "minimize" for each in better]
+    return optuna.create_study(sampler=sampler, directions=ways, pruner=optuna.pruners.MedianPruner())
+
+
+def _asked(study: Any, space: Space) -> tuple[Any, Point]:
+    """A trial of Optuna's, and its point."""
+    trial = study.ask()
+    point: dict[str, Value] = {}
+    of_sums = {name: each for each in space.sums for name in each.names}
+    for each in space.ranges:
+        low, high = 0, each.last
+        held = of_sums.get(each.name)
+        if held is not None:
+            low, high = _room(space, held, each, point)
+        place = low if low == high else trial.suggest_int(each.name, low, high)
+        point[each.name] = plain(each.at(place))
+    for choice in space.choices:
+        values = choice.values
+        place = trial.suggest_categorical(choice.name, range(len(values))) if len(values) > 1 else 0
+        point[choice.name] = values[place]
+    return trial, point
+
+
+def _room(space: Space, held: Sum, mine: Range, point: Point) -> tuple[int, int]:
+    """The places that a range of a sum may take, so that those after it can make up the rest."""
+    others = [each for each in space.ranges if each.name in held.names and each.name != mine.name]
+    taken = sum((exact(point[each.name]) for each in others if each.name in point), Fraction(0))
+    after = [each for each in others if each.name not in point]
+    least = sum((each.low for each in after), Fraction(0))
+    most = sum((each.at(each.last) for each in after), Fraction(0))
+    low = max(0, ceil((held.total - taken - most - mine.low) / mine.step))
+    high = min(mine.last, int((held.total - taken - least - mine.low) // mine.step))
+    return low, high
+
+
+def _places(space: Space, point: Point) -> dict[str, int] | None:
+    """A point as Optuna has it; None where it is not in the space."""
+    found: dict[str, int] = {}
+    for each in space.ranges:
+        value = point[each.name]
+        place = None if value is None or isinstance(value, str) else each.place(exact(value))
+        if place is None:
+            return None
+        found[each.name] = place
+    for held in space.sums:
+        if sum(exact(point[name]) for name in held.names) != held.total:
+            return None
+    for choice in space.choices:
+        if point[choice.name] not in choice.values:
+            return None
+        found[choice.name] = choice.values.index(point[choice.name])
+    return found
+
+
+def _tell(optuna: Any, study: Any, trial: Any, found: Found | None) -> None:
+    if found is None:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        return
+    for number, excess in enumerate(found.excess):
+        trial.set_constraint(str(number), excess)
+    study.tell(trial, list(found.values))
+
+
+def exact(value: Value) -> Fraction:
+    """A number as it was written."""
+    return Fraction(str(value))
+
+
+def plain(number: Fraction) -> int | float:
+    """A number as specifications have it."""
+    return int(number) if number.denominator == 1 else float(number)

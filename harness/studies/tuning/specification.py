@@ -1,0 +1,232 @@
+"""What is tuned: a space over knobs, settings and options, what is best, and on which weeks it is sought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from harness.analysis.comparison.conditions import Condition, parse_condition
+from harness.base.errors import Fault, HarnessError, OptionError, SpecError
+from harness.base.units import exact_number
+from harness.cluster.derive import plain_stem
+from harness.cluster.yaml.fields import Fields, shown
+from harness.studies.experiments.objectives import DEFAULT
+from harness.studies.experiments.parsing import read_content, spec_of
+from harness.studies.experiments.specification import Factor, Spec
+from harness.studies.tuning.search import SAMPLERS, Choice, Range, Space, Sum
+from harness.trace.window import Window
+
+EXAMPLE = (
+    'tune: {space: {"ClusterQueue/a.quota[cpu]": {low: 8, high: 64, step: 8}, evictionLatency: [1s, 10s]}, '
+    'objectives: [wait.first_start.p95], constraints: ["disruption.preemptions <= +20%"], trials: 50}'
+)
+"""A field `tune`, as refusals show it."""
+_HINT = f"for example {EXAMPLE}; docs/experiments.md describes every field"
+_MOST_TRIALS = 100_000
+_MOST_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """A search for better values.
+
+    Attributes:
+        spec: what is replayed; nothing varies in it.
+        space: what is searched.
+        objectives: metrics, as `METRIC{SCOPE,resource=NAME}`.
+        constraints: what must hold.
+        trials: how many points are tried.
+        seed: equal seeds try equal points.
+        at_once: how many points are asked for before any of them is told.
+        search: the window of the trace that is searched on; "" for its first half.
+        held_out: the window that says how much of the gain survives; "" for its second half.
+        parts: windows on which a point is tried before that of the search, and given up if it does worse
+            there than others.
+        sampler: how the next points are chosen, one of `SAMPLERS`; "" for the usual one.
+    """
+
+    spec: Spec
+    space: Space
+    objectives: tuple[str, ...]
+    constraints: tuple[Condition, ...]
+    trials: int
+    seed: int
+    at_once: int
+    search: str
+    held_out: str
+    parts: tuple[str, ...]
+    sampler: str
+
+
+def load_tuning(path: Path) -> Tuning:
+    """The tuning that a file describes: an experiment in which nothing varies, with a field `tune`.
+
+    Raises:
+        SpecError: the file cannot be read, or is faulty; every fault with its line or its field.
+    """
+    return tuning_of(read_content(path), source=str(path), folder=path.parent, name=plain_stem(path))
+
+
+def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "tuning") -> Tuning:
+    """The tuning that a mapping describes.
+
+    Args:
+        content: the fields of the file, as plain values.
+        source: what messages call it.
+        folder: what relative paths are relative to.
+        name: what it is called where it does not say so.
+
+    Raises:
+        SpecError: every fault with its field.
+    """
+    if not isinstance(content, Mapping) or not isinstance(content.get("tune"), Mapping):
+        raise SpecError(source, [Fault("tune", "is missing: what is searched, and for what?")], hint=_HINT)
+    rest = {key: value for key, value in content.items() if key != "tune"}
+    spec = spec_of(rest, source=source, folder=folder, name=name)
+    faults: list[Fault] = []
+    fields = Fields(content["tune"], "", faults, "tune")
+    varied = [key for key in ("vary", "zip", "exclude", "random") if key in rest]
+    faults += [Fault(key, "is for harness sweep; what is tuned stands in tune.space") for key in varied]
+    for key, several in (("traces", spec.traces), ("clusters", spec.clusters), ("plugins", spec.arms)):
+        if len(several) > 1:
+            faults.append(Fault(key, "must be one for a tuning"))
+    if "patches" in rest:
+        faults.append(Fault("patches", "cannot be tuned; patch the manifests, and tune those"))
+    ranges, choices = _space(fields)
+    tuning = Tuning(
+        spec=replace(spec, groups=tuple((Factor(each.name, each.values),) for each in choices)),
+        space=Space(ranges, choices, _sums(fields, ranges)),
+        objectives=fields.texts("objectives") or DEFAULT,
+        constraints=_constraints(fields),
+        trials=fields.integer("trials", 100, least=2, most=_MOST_TRIALS),
+        seed=fields.integer("seed", 1, least=0),
+        at_once=fields.integer("at-once", 1, least=1, most=_MOST_AT_ONCE),
+        search=fields.string("search"),
+        held_out=fields.string("held-out"),
+        parts=fields.texts("prune"),
+        sampler=fields.choice("sampler", SAMPLERS, "") if "sampler" in fields else "",
+    )
+    if "window" in spec.settings:
+        faults.append(Fault("settings.window", "is said by tune.search and tune.held-out"))
+    if bool(tuning.search) != bool(tuning.held_out):
+        fields.fault("held-out", "and search are given together, or neither is")
+    _check_held_out(fields, tuning)
+    _check_parts(fields, tuning)
+    faults += [Fault(key, "is not known here; is it misspelt?") for key in fields.unread()]
+    if faults:
+        raise SpecError(source, faults, hint=_HINT)
+    return tuning
+
+
+def _space(fields: Fields) -> tuple[tuple[Range, ...], tuple[Choice, ...]]:
+    """Lists are choices, mappings with `low`, `high` and `step` ranges."""
+    table = fields.raw("space")
+    if not isinstance(table, Mapping) or not table:
+        fields.fault("space", "is missing: what is searched")
+        return (), ()
+    ranges, choices = [], []
+    for name, value in table.items():
+        where = f"space.{name}"
+        if isinstance(value, list) and value and all(isinstance(each, (str, int, float)) for each in value):
+            choices.append(Choice(str(name), tuple(value)))
+        elif isinstance(value, Mapping):
+            found = _range(fields, where, str(name), value)
+            ranges += [found] if found is not None else []
+        else:
+            fields.fault(where, "must be a list of values, or a mapping with low, high and step")
+    return tuple(ranges), tuple(choices)
+
+
+def _range(fields: Fields, where: str, name: str, value: Mapping[Any, Any]) -> Range | None:
+    numbers: dict[str, Fraction] = {"step": Fraction(1)}
+    for key, number in value.items():
+        if key not in ("low", "high", "step"):
+            fields.fault(f"{where}.{key}", "is not known here; a range has low, high and step")
+            continue
+        try:
+            numbers[key] = exact_number(str(number))
+        except ValueError:
+            fields.fault(f"{where}.{key}", f"{shown(number)} is not a number")
+    if {"low", "high"} - set(numbers):
+        fields.fault(where, "needs low and high")
+        return None
+    if numbers["step"] <= 0 or numbers["low"] > numbers["high"] or numbers["low"] < 0:
+        fields.fault(where, "must have 0 <= low <= high, and a step above 0")
+        return None
+    return Range(name, numbers["low"], numbers["high"], numbers["step"])
+
+
+def _sums(fields: Fields, ranges: tuple[Range, ...]) -> tuple[Sum, ...]:
+    """`{of: [NAME, ...], is: NUMBER}`."""
+    by_name = {each.name: each for each in ranges}
+    found: list[Sum] = []
+    for number, item in enumerate(fields.items("sums")):
+        names = item.texts("of")
+        try:
+            total = exact_number(str(item.raw("is")))
+        except ValueError:
+            item.fault("is", "must be a number")
+            continue
+        unknown = [name for name in names if name not in by_name]
+        taken = {name for each in found for name in each.names}
+        if len(names) < 2 or unknown or len(set(names)) < len(names) or taken & set(names):
+            item.fault("of", "must be two or more ranges of the space, each in one sum")
+            continue
+        members = [by_name[name] for name in names]
+        rest = total - sum(each.low for each in members)
+        room = sum(each.at(each.last) - each.low for each in members)
+        if len({each.step for each in members}) > 1:
+            item.fault("of", "must have one step, or what is left for the last one is none of its values")
+        elif rest % members[0].step or not 0 <= rest <= room:
+            fields.fault(f"sums[{number}].is", "cannot be reached by these ranges and their step")
+        else:
+            found.append(Sum(names, total))
+    return tuple(found)
+
+
+def _check_held_out(fields: Fields, tuning: Tuning) -> None:
+    """No job is in both windows, or what says how much of the gain survives would have been searched on."""
+    if not (tuning.search and tuning.held_out):
+        return
+    try:
+        search, held_out = Window.parse(tuning.search), Window.parse(tuning.held_out)
+    except OptionError:
+        return  # told when it is tried
+    if search.dates != held_out.dates:
+        fields.fault("held-out", f"{held_out} and search, {search}, must both be dates or both durations")
+    elif held_out.overlaps(search):
+        fields.fault("held-out", f"{held_out} has a part in common with search, {search}")
+
+
+def _check_parts(fields: Fields, tuning: Tuning) -> None:
+    """Parts lie within the window of the search, or what is held out would have a say in it."""
+    if not tuning.parts:
+        return
+    if len(tuning.objectives) > 1:
+        fields.fault("prune", "is for one objective: of several, none says alone what is worse")
+    if not tuning.search:
+        fields.fault("prune", "has windows within search, which is to be given too")
+        return
+    try:
+        whole = Window.parse(tuning.search)
+    except OptionError:
+        return  # told when it is tried
+    for number, text in enumerate(tuning.parts):
+        try:
+            if not Window.parse(text).within(whole):
+                fields.fault(f"prune[{number}]", f"{text} is not within search, {whole}")
+        except OptionError as error:
+            fields.fault(f"prune[{number}]", error.message)
+
+
+def _constraints(fields: Fields) -> tuple[Condition, ...]:
+    found = []
+    for number, text in enumerate(fields.texts("constraints")):
+        try:
+            found.append(parse_condition(text))
+        except HarnessError as error:
+            fields.fault(f"constraints[{number}]", f"{error.message}; {error.hint}")
+    return tuple(found)

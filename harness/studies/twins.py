@@ -1,0 +1,265 @@
+"""The twins of finished runs: those that are kept, and requests for those that are not.
+
+A run's twins are beside it (`harness.runs.plan.TWINS`), in a folder that is called as the run is: that name
+covers the code and all settings, so what lies there under the text of a twin is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.analysis.metrics.idle import has_causes
+from harness.analysis.metrics.shared_window import Shared, measure_shared, shared_by
+from harness.base.errors import RunError
+from harness.plugins import Plugins
+from harness.runs.plan import TWINS
+from harness.runs.request import Request
+from harness.runs.request_of_run import request_of
+from harness.runs.run import IDLE, ISOLATED, Run
+from harness.runs.side_by_side import Outcome, Watch, carry_out, runs_of
+from harness.runs.store import with_windows
+from harness.studies.idle_causes import Judging
+from harness.studies.isolated_twins import IsolatedTwin, JudgedTwin, is_measured, measured_as
+from harness.trace.shake import Shake, Shaking, Twin
+
+
+class Twins:
+    """The twins of some runs, as far as they are there, and what is to be replayed for the others.
+
+    Where the runs have equal arrivals, so have their twins of one number, which are measured over the windows
+    that these share. When those end is known once all of them are there: until then their tables are kept.
+
+    Args:
+        runs: the runs.
+        shake: which twins.
+        plugins: gives them where something is to be replayed; called once at most.
+        shared: whether the runs have equal arrivals.
+        isolated: whether twins are measured against their quotas alone, where that could be done of the run.
+        idle: whether it is judged of twins why jobs wait, where that could be done of the run.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        shake: Shake,
+        plugins: Callable[[], Plugins],
+        *,
+        shared: bool,
+        isolated: bool = False,
+        idle: bool = False,
+    ) -> None:
+        self._runs, self._shake, self._twins = runs, shake, shake.twins
+        self._isolated = [isolated and is_measured(run) for run in runs]
+        self._judged = [idle and has_causes(run) for run in runs]
+        self._shared = shared and len(runs) > 1
+        self._load = plugins
+        self._plugins: Plugins | None = None
+        self._made: set[tuple[int, Twin]] = set()
+        self._there: list[dict[Twin, Run]] = [_there(run, self._twins) for run in runs]
+        self._before: dict[tuple[int, Twin], Run] = {}
+        self._of_runs: dict[int, Request] = {}
+        self._next()
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is to be replayed."""
+        return not self._missing
+
+    @cached_property
+    def requests(self) -> list[Request]:
+        """What is to be replayed next, twin by twin, so that what is there of all runs grows alike.
+
+        Raises:
+            RunError: twins are missing of a run that cannot be replayed; says why, and what to do.
+            OptionError: priorities are to be shaken that no share gives.
+        """
+        if self._missing and self._plugins is None:
+            self._plugins = self._load()
+        for place, _ in self._missing:
+            if place not in self._of_runs and self._plugins is not None:
+                self._of_runs[place] = request_of(
+                    self._runs[place], self._plugins, has=self._has(place), option=f"--shake {self._told}"
+                )
+                self._twins[0].calibration(self._of_runs[place].calibration)  # is there what is to be shaken?
+        return [self._request(place, twin) for place, twin in self._missing]
+
+    def _has(self, place: int) -> str:
+        """How many twins of a run are there and need not be replayed, as the beginning of a message."""
+        missing = sum(of == place for of, _ in self._missing)
+        count = len(self._twins) - missing
+        return f"has {count:,} of {len(self._twins):,} twins, and " if count else "has no twins, and "
+
+    @property
+    def _told(self) -> str:
+        """Which twins, as `--shake` takes them."""
+        shaking = self._shake.shaking
+        return str(self._shake.count) if shaking == Shaking() else str(self._shake)
+
+    def _request(self, place: int, twin: Twin) -> Request:
+        request = replace(
+            self._of_runs[place],
+            twin=twin,
+            keep="all" if self._shared else "metrics",
+            output=self._runs[place].path.parent.parent,
+        )
+        before = self._there[place].get(twin)  # which is made again in another window
+        judged = self._judged[place] or (before is not None and IDLE in before.info)
+        if self._isolated[place]:
+            return JudgedTwin.of(request) if judged else IsolatedTwin.of(request)
+        return Judging.of(request) if judged else request
+
+    def replay(
+        self,
+        *,
+        workers: int | None = None,
+        watch: Watch | None = None,
+        over: Callable[[int], None] | None = None,
+        command: str | None = None,
+    ) -> None:
+        """Carry out `requests`, side by side, and keep them; then more may be asked for.
+
+        A twin of which only the metrics were kept is asked for again where it is compared with others than
+        before, whose end is another.
+
+        Args:
+            workers: how many at once; see `harness.replay_all`.
+            watch: is told now and then how far each of `requests` has come.
+            over: is told the number of each that is over.
+            command: the command line, for their provenance.
+
+        Raises:
+            ReplayError: some failed; the others are kept.
+        """
+        requests = self.requests
+        assert self._plugins is not None
+        outcomes: dict[int, Outcome] = {}
+        asked = carry_out(requests, self._plugins, workers=workers, watch=watch, command=command)
+        with closing(asked) as news:
+            for number, outcome in news:
+                outcomes[number] = outcome
+                place, twin = self._missing[number]
+                if isinstance(outcome, Run):
+                    made = outcome
+                    if twin in self._there[place]:
+                        self._before[place, twin] = self._there[place][twin]
+                        made = measured_as(outcome, self._before[place, twin])
+                    self._there[place][twin] = made
+                    self._made.add((place, twin))
+                    self._settle(twin)
+                if over is not None:
+                    over(number)
+        runs_of(requests, outcomes)
+        del self.requests
+        self._next()
+
+    def replayed(self, *, workers: int | None = None) -> list[list[Run]]:
+        """The twins of each run; those that are not there are replayed.
+
+        Raises:
+            ReplayError: some failed; the others are kept.
+        """
+        while not self.complete:
+            self.replay(workers=workers)
+        return self.found
+
+    @property
+    def found(self) -> list[list[Run]]:
+        """The twins of each run, once nothing is left to be replayed."""
+        return [[found[twin] for twin in self._twins] for found in self._there]
+
+    def _next(self) -> None:
+        """Find out what is to be replayed."""
+        self._missing: list[tuple[int, Twin]] = []
+        for twin in self._twins:
+            self._settle(twin)
+            self._missing += [(place, twin) for place in range(len(self._runs)) if self._lacks(place, twin)]
+
+    def _lacks(self, place: int, twin: Twin) -> bool:
+        """Whether a run's twin is to be replayed."""
+        run, shared = self._there[place].get(twin), self._shares(twin)
+        if run is None or (self._isolated[place] and ISOLATED not in run.info):
+            return True
+        if self._judged[place] and IDLE not in run.info:
+            return True
+        return shared is not None and _is_needed(run, shared[place])
+
+    def _shares(self, twin: Twin) -> list[Shared] | None:
+        """Over what the twins of one number are measured; None as long as that is not known."""
+        siblings = [found.get(twin) for found in self._there]
+        there = [run for run in siblings if run is not None]
+        return shared_by(there) if self._shared and len(there) == len(siblings) else None
+
+    def _settle(self, twin: Twin) -> None:
+        """Measure the twins of one number over the windows that they share, and keep no more than metrics."""
+        shares = self._shares(twin)
+        if shares is None:
+            return
+        for place, (found, shared) in enumerate(zip(self._there, shares, strict=True)):
+            run, made = found[twin], (place, twin) in self._made
+            needed = _is_needed(run, shared)
+            if run.kept != "all" or not (made or needed):
+                continue
+            before = self._before.pop((place, twin), run).windows
+            windows = {**before, **run.windows}
+            if needed:
+                windows[shared.key] = list(measure_shared(run, shared))
+            found[twin] = with_windows(run, windows, "metrics" if made else "all")
+
+
+def _is_needed(run: Run, shared: Shared) -> bool:
+    """Whether a twin is to be measured over what it shares with others."""
+    return not shared.is_own(run) and shared.key not in run.windows
+
+
+def kept_shake(runs: Sequence[Run]) -> Shake | None:
+    """The twins that are kept of all runs: the most of one kind, from the first; None of fewer than two."""
+    of_runs = [set(map(Twin.parse, _called(run))) for run in runs]
+    both = set.intersection(*of_runs) if of_runs else set()
+    found = []
+    for shaking in sorted({twin.shaking for twin in both}, key=str):
+        count = 0
+        while Twin(count + 1, shaking) in both:
+            count += 1
+        found.append(Shake(count, shaking))
+    most = max(found, key=lambda shake: shake.count, default=None)
+    return most if most is not None and most.count > 1 else None
+
+
+def _called(run: Run) -> Iterator[str]:
+    """The twins that are kept of a run, as they are written."""
+    for folder in _folders(run.path.parent / TWINS / run.path.name):
+        with suppress(RunError):  # what is damaged is none
+            yield Run.open(folder).info["settings"]["twin"]
+
+
+def _there(run: Run, twins: Sequence[Twin]) -> dict[Twin, Run]:
+    """Those of a run's twins that are kept, whole, and measured as the run was."""
+    measured = run.info.get("measured_by", {})
+    forced = run.request is not None and run.request.force
+    if forced or None in measured.values() or any("unknown" in code for code in _codes(run.info)):
+        return {}
+    wanted = {str(twin): twin for twin in twins}
+    found = {}
+    for folder in _folders(run.path.parent / TWINS / run.path.name):
+        try:
+            twin = Run.open(folder, stored=True)
+            twin.check()
+        except RunError:  # what is damaged is replayed
+            continue
+        called = twin.info["settings"].get("twin")
+        if called in wanted and twin.info.get("measured_by") == measured:
+            found[wanted[called]] = twin
+    return found
+
+
+def _codes(info: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from (info[part].get("code", {}) for part in ("policy", "harness") if part in info)
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []

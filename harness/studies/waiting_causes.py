@@ -1,0 +1,331 @@
+"""Why jobs wait, judged minute by minute while a policy replays: what `idle.*` are split by.
+
+An observer stands between the engine and the policy, and passes on every call and decision as it is. It
+judges at whole minutes after the first arrival at which anything has changed, once all of the instant has
+happened; what waits alike is judged once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
+from typing import final
+
+import numpy as np
+
+from harness.analysis.metrics.idle import FRAGMENTED, MINUTE, POLICY, QUOTA, RESERVED, Judged
+from harness.cluster.model import Cluster
+from harness.models.kube.room import Room
+from harness.policy import (
+    Admit,
+    Bind,
+    Decision,
+    Job,
+    Nominate,
+    Policy,
+    Preempt,
+    Reject,
+    Unnominate,
+    Why,
+)
+
+_FURTHER = ("ready", "doze", "standing", "skip")
+"""Further methods of policies, which the engine calls where there are any."""
+
+_NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}
+
+
+@final
+class _Waiting:
+    """A job of which pods wait, or that was admitted as a whole.
+
+    Attributes:
+        job: the job.
+        pods: numbers of the pods that wait.
+        nominated: those of them that are nominated to a node.
+        admitted: whether it holds quota.
+        until: up to when it may not start although it does.
+        flavors: what it was admitted with.
+        awaited: how many pods were told to go for it, and are still there.
+        alike: what it is judged with; None as long as something is reserved for it.
+    """
+
+    __slots__ = ("admitted", "alike", "awaited", "flavors", "job", "nominated", "pods", "until")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.pods: set[int] = set()
+        self.nominated: set[int] = set()
+        self.admitted = False
+        self.until = -1
+        self.flavors = _NO_FLAVORS
+        self.awaited = 0
+        self.alike: _Alike | None = None
+
+
+@final
+class _Alike:
+    """Jobs that wait alike, so that one judgement is that of all.
+
+    Attributes:
+        key: what they have in common.
+        jobs: by index; the judgement asks for the first one.
+        new: those that have joined since the last judgement.
+        cause: the last one; -1 before any.
+        fits: whether nodes had room, and after how many changes of the nodes that was.
+    """
+
+    __slots__ = ("cause", "fits", "jobs", "key", "new")
+
+    def __init__(self, key: object) -> None:
+        self.key = key
+        self.jobs: dict[int, _Waiting] = {}
+        self.new: dict[int, None] = {}
+        self.cause = -1
+        self.fits = (-1, False)
+
+
+class Causes:
+    """A policy that does what another one does, and keeps why jobs wait.
+
+    Args:
+        policy: the other one. Without a method `within_quota` no quota keeps a job out.
+        cluster: has the nodes, if any.
+    """
+
+    def __init__(self, policy: Policy, cluster: Cluster) -> None:
+        self._policy = policy
+        for name in _FURTHER:
+            method = getattr(policy, name, None)
+            if method is not None:
+                setattr(self, name, method)
+        self._within_quota = getattr(policy, "within_quota", None)
+        self._room = Room(cluster) if cluster.nodes else None
+        self._begin: int | None = None
+        self._now = 0
+        self._due: list[int] = []  # minutes to judge at, a heap
+        self._delays: list[tuple[int, int]] = []  # when who may start that was admitted before, a heap
+        self._waiting: dict[int, _Waiting] = {}
+        self._moved: dict[int, None] = {}  # jobs that may wait otherwise than before
+        self._alike: dict[object, _Alike] = {}
+        self._held: dict[int, set[int]] = {}  # pods of jobs that hold resources, or may be about to
+        self._leaving: dict[tuple[int, int], int] = {}  # pods that were told to go -> for whom
+        self._told: dict[int, int] = {}
+        self._minutes, self._jobs, self._causes = array("q"), array("q"), array("b")
+
+    def judged(self, end: int) -> Judged:
+        """All judgements; those that are due are made as the run ends."""
+        self._reach(end + 1)
+        columns = self._minutes, self._jobs, self._causes
+        minutes, jobs, causes = (np.array(column, dtype=np.int64) for column in columns)
+        return Judged(minutes, jobs, causes)
+
+    # --- what the policy is told and decides --------------------------------------------------------------
+
+    def submit(self, job: Job, pods: range, now: int) -> None:
+        """See `Policy`."""
+        self._reach(now)
+        if self._begin is None:
+            self._begin = now
+        self._gone(job, pods)
+        waiting = self._waiting.get(job.index)
+        if waiting is None:
+            waiting = self._waiting[job.index] = _Waiting(job)
+        waiting.pods.update(pods)
+        self._told.pop(job.index, None)
+        self._change(job)
+        self._policy.submit(job, pods, now)
+
+    def release(self, job: Job, pods: range, now: int, why: Why) -> None:
+        """See `Policy`."""
+        self._reach(now)
+        self._gone(job, pods)
+        waiting = self._waiting.get(job.index)
+        if waiting is not None:  # an admission without nodes is over, or one of which no pod is bound
+            waiting.pods.difference_update(pods)
+            if why is Why.EVICTED:
+                self._withdraw(waiting)
+        self._change(job)
+        self._policy.release(job, pods, now, why)
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        """See `Policy`."""
+        self._reach(now)
+        for decision in self._policy.cycle(now):
+            self._take(decision)
+            yield decision
+
+    def _take(self, decision: Decision) -> None:
+        """Take into account what is about to be applied; what cannot be is for the engine to refuse."""
+        match decision:
+            case Admit(job) if job.index in self._waiting:
+                self._admit(self._waiting[job.index], decision)
+            case Bind(job, pods, node) if job.index in self._waiting:
+                self._bind(self._waiting[job.index], pods, node)
+            case Preempt(job, by, _, pods):
+                self._evict(job, by, pods)
+            case Nominate(job, pod) if job.index in self._waiting:
+                self._waiting[job.index].nominated.add(pod)
+            case Unnominate(job, pod) if job.index in self._waiting:
+                self._waiting[job.index].nominated.discard(pod)
+            case Reject(job) if job.index in self._waiting:
+                self._waiting[job.index].pods.clear()
+            case _:
+                return
+        self._change(decision.job)
+
+    def _admit(self, waiting: _Waiting, admission: Admit) -> None:
+        waiting.admitted, waiting.flavors = True, admission.flavors
+        if self._room is None:
+            self._held[waiting.job.index] = set(waiting.pods)
+            return
+        if admission.counts:  # pods that it does not get wait no longer
+            first = 0
+            for pod_set in waiting.job.pod_sets:
+                last = first + pod_set.count
+                fewer = pod_set.count - admission.counts.get(pod_set.name, pod_set.count)
+                left = sorted(pod for pod in waiting.pods if first <= pod < last)
+                waiting.pods.difference_update(left[max(0, len(left) - fewer) :])
+                first = last
+        if admission.delay:
+            assert self._begin is not None
+            waiting.until = self._now + admission.delay
+            heappush(self._delays, (waiting.until, waiting.job.index))
+            heappush(self._due, self._minute(waiting.until))
+
+    def _bind(self, waiting: _Waiting, pods: range, node: str) -> None:
+        waiting.pods.difference_update(pods)
+        waiting.nominated.difference_update(pods)
+        self._held.setdefault(waiting.job.index, set()).update(pods)
+        if self._room is not None:
+            self._room.bind(waiting.job, pods, node, waiting.flavors)
+
+    def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
+        """Pods are told to go; whoever takes their place waits until they are gone."""
+        held = self._held.get(victim.index, set())
+        waiting = None if by is None else self._waiting.get(by.index)
+        if by is not None and waiting is not None:
+            for pod in sorted(held) if pods is None else pods:
+                if pod in held and (victim.index, pod) not in self._leaving:
+                    self._leaving[victim.index, pod] = by.index
+                    waiting.awaited += 1
+            self._moved[by.index] = None
+
+    def _gone(self, job: Job, pods: range) -> None:
+        """Pods hold nothing any more."""
+        held = self._held.get(job.index)
+        if held is not None:
+            held.difference_update(pods)
+            if not held:
+                del self._held[job.index]
+        for pod in pods if self._leaving else ():
+            by = self._leaving.pop((job.index, pod), None)
+            waiting = None if by is None else self._waiting.get(by)
+            if waiting is not None:
+                waiting.awaited -= 1
+                self._moved[waiting.job.index] = None
+        if self._room is not None:
+            self._room.free(job, pods)
+
+    def _withdraw(self, waiting: _Waiting) -> None:
+        """A job was evicted: it is not admitted any more."""
+        waiting.admitted, waiting.until, waiting.flavors = False, -1, _NO_FLAVORS
+
+    # --- judgements ---------------------------------------------------------------------------------------
+
+    def _minute(self, time: int) -> int:
+        """The first minute that is not before a time."""
+        assert self._begin is not None
+        return -(-(time - self._begin) // MINUTE)
+
+    def _change(self, job: Job) -> None:
+        """Something has changed, for a job above all."""
+        self._moved[job.index] = None
+        minute = self._minute(self._now)
+        if not self._due or self._due[0] != minute:
+            heappush(self._due, minute)
+
+    def _reach(self, now: int) -> None:
+        """It is `now`: judge at all minutes before it that are due."""
+        while self._due and self._begin is not None and self._begin + self._due[0] * MINUTE < now:
+            minute = heappop(self._due)
+            while self._due and self._due[0] == minute:
+                heappop(self._due)
+            self._judge(minute)
+        self._now = max(self._now, now)
+
+    def _judge(self, minute: int) -> None:
+        assert self._begin is not None
+        now = self._begin + minute * MINUTE
+        while self._delays and self._delays[0][0] <= now:
+            self._moved[heappop(self._delays)[1]] = None
+        for index in sorted(self._moved):
+            waiting = self._waiting.get(index)
+            if waiting is not None:
+                self._join(waiting, minute, now)
+        self._moved.clear()
+        for alike in self._alike.values():
+            cause = self._cause(alike)
+            concerned: Iterable[int] = alike.new if cause == alike.cause else alike.jobs
+            alike.cause = cause
+            for index in concerned:
+                self._tell(minute, index, cause)
+            alike.new.clear()
+
+    def _join(self, waiting: _Waiting, minute: int, now: int) -> None:
+        """Find out what a job is judged with, unless something is reserved for it."""
+        index, before = waiting.job.index, waiting.alike
+        waiting.alike = None
+        if waiting.pods and self._is_reserved(waiting, now):
+            self._tell(minute, index, RESERVED)
+        elif waiting.pods:
+            key = self._key(waiting)
+            if key not in self._alike:
+                self._alike[key] = _Alike(key)
+            waiting.alike = self._alike[key]
+        elif not waiting.awaited:
+            del self._waiting[index]
+        if waiting.alike is not None and waiting.alike is not before:
+            waiting.alike.jobs[index] = waiting
+        if waiting.alike is not None:
+            waiting.alike.new[index] = None
+        if before is not None and before is not waiting.alike:
+            del before.jobs[index]
+            before.new.pop(index, None)
+            if not before.jobs:
+                del self._alike[before.key]
+
+    def _is_reserved(self, waiting: _Waiting, now: int) -> bool:
+        """Whether a job waits for victims, for checks, or for its start."""
+        starts = waiting.admitted and (self._room is None or waiting.until > now)
+        return starts or bool(waiting.nominated) or waiting.awaited > 0
+
+    def _key(self, waiting: _Waiting) -> object:
+        job, pods = waiting.job, waiting.pods
+        part = None
+        if len(pods) < job.pods:
+            part = tuple(sorted(Counter(job.pod_set_of(pod).name for pod in pods).items()))
+        flavors = tuple((name, *chosen.items()) for name, chosen in waiting.flavors.items())
+        return job.namespace, job.queue, job.priority, job.pod_sets, part, waiting.admitted, flavors
+
+    def _cause(self, alike: _Alike) -> int:
+        waiting = next(iter(alike.jobs.values()))
+        pods, room = sorted(waiting.pods), self._room
+        if self._within_quota is not None and not self._within_quota(waiting.job, pods):
+            return QUOTA
+        if room is None:
+            return POLICY
+        changes, fits = alike.fits
+        if changes != room.changes:
+            fits = room.takes(waiting.job, pods, waiting.flavors)
+            alike.fits = room.changes, fits
+        return POLICY if fits else FRAGMENTED
+
+    def _tell(self, minute: int, index: int, cause: int) -> None:
+        if self._told.get(index) != cause:
+            self._told[index] = cause
+            self._minutes.append(minute)
+            self._jobs.append(index)
+            self._causes.append(cause)

@@ -1,0 +1,60 @@
+"""The traces that come with `harness`: what they are, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.base.errors import InputError
+from harness.base.options import did_you_mean
+
+_PLACES = (Path(__file__).parent / "bundled", Path(__file__).parents[2] / "traces")
+"""In an installed package, and in a checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A bundled trace.
+
+    Attributes:
+        about: what it shows, in a line.
+        plugins: which schedulers a first look compares.
+        until: how much of the trace a first look takes; None for all of it.
+        shake: how many twins it compares over, so that what differs has an interval; None for one replay.
+    """
+
+    about: str
+    plugins: tuple[str, ...]
+    until: str | None = None
+    shake: str | None = None
+
+
+BUNDLED: Mapping[str, Bundled] = {
+    "mix": Bundled(
+        "a synthetic mix of four tenants with priorities and gangs: 7,512 jobs on 120 GPUs",
+        ("none", "fairsharing"),
+        until="1d",
+        shake="4",
+    ),
+    "openb": Bundled(
+        "pods that share GPUs at Alibaba, for packing: 7,238 pods on 10 nodes", ("none", "default-preemption")
+    ),
+    "philly": Bundled("virtual clusters of GPUs at Microsoft: 82,247 jobs on 640 GPUs", ("none",)),
+    "hpc2n": Bundled("an HPC cluster of 240 processors in Umeå: 202,871 jobs of 257 users", ("none",)),
+}
+"""Name -> trace, those first that are replayed fastest."""
+
+
+def bundled_path(name: str) -> Path:
+    """The file of a bundled trace; its cluster lies beside it.
+
+    Raises:
+        InputError: there is no such trace, or it was not installed.
+    """
+    if name not in BUNDLED:
+        raise InputError(f"no trace {name!r} comes with harness", hint=did_you_mean(name, BUNDLED))
+    for place in _PLACES:
+        if (place / f"{name}.parquet").is_file():
+            return place / f"{name}.parquet"
+    raise InputError(f"the trace {name!r} was not installed", hint="it is in the folder traces of a checkout")

@@ -1,0 +1,238 @@
+"""When jobs are submitted: Poisson, diurnal, bursty, or at regular intervals.
+
+All random processes are one: a Poisson process of rate 1 whose time is stretched where few jobs come and
+compressed where many do (time change by the integrated rate). They differ in their rate over time only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import polars as pl
+
+from harness.base.errors import Fault, SpecError
+from harness.base.units import DAY, HOUR, INT64_MAX
+from harness.trace.generate.uniform import key_of, uniforms
+
+_JOB = 1_000_000_000
+"""The integrated rate is counted in billionths of a job, as whole numbers, so that sums are exact."""
+
+
+_MOST = INT64_MAX // 4
+"""What is gained in one step at most, so that no sum overflows: more than all jobs of the largest trace."""
+
+_MOST_STATES = 1_000_000
+"""Changes of state that a bursty process may make; more are a mistaken unit, and would take for ever."""
+
+_END = INT64_MAX // 4
+"""No time is later, so that none overflows; whoever asks for more than a hundred years is told."""
+
+
+class Arrivals(Protocol):
+    """A process that has begun."""
+
+    def times(self, count: int) -> pl.Series:
+        """The next submissions, int64 microseconds since the origin, ascending."""
+
+
+class Process(Protocol):
+    """How jobs arrive."""
+
+    @property
+    def pace(self) -> float:
+        """Jobs a microsecond, on average."""
+
+    def begun(self, key: int) -> Arrivals:
+        """The process with the random numbers of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regular:
+    """A job every so many microseconds, the first after `first` microseconds."""
+
+    every: int
+    first: int
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        return 1 / max(self.every, 1)
+
+    def begun(self, key: int) -> Arrivals:
+        """See `Process`; nothing is random here."""
+        return _Regular(self.every, self.first)
+
+
+class _Regular:
+    def __init__(self, every: int, first: int) -> None:
+        self._every, self._first, self._made = every, first, 0
+
+    def times(self, count: int) -> pl.Series:
+        numbers = pl.int_range(self._made, self._made + count, eager=True)
+        self._made += count
+        return numbers.clip(0, _END // max(self._every, 1)) * self._every + self._first
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Independent arrivals at a constant rate, jobs a microsecond."""
+
+    rate: float
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        return self.rate
+
+    def begun(self, key: int) -> Arrivals:
+        """See `Process`."""
+        return _Changed(key, _cyclic([DAY], [self.rate]))
+
+
+@dataclass(frozen=True, slots=True)
+class Diurnal:
+    """A rate that swings over the day and is lower on weekends; the origin is midnight before a Monday.
+
+    Attributes:
+        rate: the mean over a week, jobs a microsecond.
+        swing: how far the rate of an hour is above and below the mean of its day, from 0 to 1.
+        peak: the hour of the day, from 0 to 23, with the highest rate.
+        weekend: the rate of a day of the weekend by that of a weekday.
+    """
+
+    rate: float
+    swing: float
+    peak: int
+    weekend: float
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        return self.rate
+
+    def begun(self, key: int) -> Arrivals:
+        """See `Process`."""
+        days = [1.0] * 5 + [self.weekend] * 2
+        # A triangle over the day: exact, where a sine would be another number on another machine.
+        hours = [
+            1 + self.swing * (1 - min(abs(h - self.peak), 24 - abs(h - self.peak)) / 6) for h in range(24)
+        ]
+        weights = [day * hour for day in days for hour in hours]
+        mean = sum(weights) / len(weights)
+        return _Changed(key, _cyclic([HOUR] * 168, [self.rate * weight / mean for weight in weights]))
+
+
+@dataclass(frozen=True, slots=True)
+class Bursty:
+    """A Markov-modulated Poisson process: it stays in a state for an exponential time, then goes to the next.
+
+    Attributes:
+        rates: of each state, jobs a microsecond.
+        stays: how long it stays in each on average, microseconds; after the last state comes the first.
+    """
+
+    rates: Sequence[float]
+    stays: Sequence[int]
+
+    @property
+    def pace(self) -> float:
+        """See `Process`."""
+        jobs = sum(rate * stay for rate, stay in zip(self.rates, self.stays, strict=True))
+        return jobs / sum(self.stays)
+
+    def begun(self, key: int) -> Arrivals:
+        """See `Process`."""
+        return _Changed(key, _Modulated(self.rates, self.stays, key_of(key, "states")).times)
+
+
+class _Changed:
+    """A Poisson process of rate 1, its time changed.
+
+    Args:
+        key: of its random numbers.
+        time_of: answers the times at which the integrated rate reaches some values, `_JOB` parts to a job.
+    """
+
+    def __init__(self, key: int, time_of: Callable[[pl.Series], pl.Series]) -> None:
+        self._key, self._time_of = key_of(key, "arrivals"), time_of
+        self._made = self._reached = 0
+
+    def times(self, count: int) -> pl.Series:
+        numbers = pl.int_range(self._made, self._made + count, eager=True)
+        self._made += count
+        gaps = (-uniforms(self._key, numbers).log() * _JOB).round(0).cast(pl.Int64)
+        reached = gaps.cum_sum() + self._reached
+        self._reached = int(reached[-1])
+        return self._time_of(reached)
+
+
+def _cyclic(spans: Sequence[int], rates: Sequence[float]) -> Callable[[pl.Series], pl.Series]:
+    """Times for a rate that repeats: piecewise constant over spans of microseconds."""
+    steps = _Steps(list(spans), list(rates))
+    whole, cycle = steps.reached, steps.ends
+
+    def time_of(reached: pl.Series) -> pl.Series:
+        rounds = reached // whole
+        return rounds.clip(0, _END // cycle) * cycle + steps.times(reached - rounds * whole)
+
+    return time_of
+
+
+class _Steps:
+    """A piecewise constant rate, and when its integral reaches a value."""
+
+    def __init__(self, spans: Sequence[int] = (), rates: Sequence[float] = ()) -> None:
+        self._starts: list[int] = []  # microseconds
+        self._before: list[int] = []  # integrated rate, in billionths of a job
+        self._paces: list[float] = []  # microseconds for a billionth of a job
+        self.ends = self.reached = 0
+        for span, rate in zip(spans, rates, strict=True):
+            self.add(span, rate)
+
+    def add(self, span: int, rate: float) -> None:
+        gained = round(span * rate * _JOB)
+        if gained:  # where no job comes, no time is needed
+            self._starts.append(self.ends)
+            self._before.append(self.reached)
+            self._paces.append(span / gained)
+        self.ends += span
+        self.reached += min(gained, _MOST)  # more than any number of jobs needs
+
+    def times(self, reached: pl.Series) -> pl.Series:
+        """When the integral is what it is, which is less than `self.reached`."""
+        before = pl.Series(self._before, dtype=pl.Int64)
+        place = before.search_sorted(reached, side="right").cast(pl.Int64) - 1
+        late = (reached - before.gather(place)).cast(pl.Float64) * pl.Series(self._paces).gather(place)
+        late = late.clip(0.0, float(_END))
+        return pl.Series(self._starts, dtype=pl.Int64).gather(place) + late.floor().cast(pl.Int64)
+
+
+class _Modulated:
+    """The states of a bursty process, drawn as far as they are needed."""
+
+    def __init__(self, rates: Sequence[float], stays: Sequence[int], key: int) -> None:
+        self._rates, self._stays, self._key = rates, stays, key
+        self._steps, self._drawn = _Steps(), 0
+
+    def times(self, reached: pl.Series) -> pl.Series:
+        needed = int(reached[-1])
+        while self._steps.reached <= needed and self._steps.ends < _END:
+            if self._drawn > _MOST_STATES:
+                raise SpecError(
+                    "bursty",
+                    [
+                        Fault(
+                            "",
+                            f"changes its state more than {_MOST_STATES:,} times before enough jobs come",
+                        )
+                    ],
+                    hint="are rate and stay in the right unit?",
+                )
+            numbers = pl.int_range(self._drawn, self._drawn + 256, eager=True)
+            for share in (-uniforms(self._key, numbers).log()).to_list():
+                state = self._drawn % len(self._rates)
+                self._steps.add(max(1, round(share * self._stays[state])), self._rates[state])
+                self._drawn += 1
+        return self._steps.times(reached)

@@ -1,0 +1,158 @@
+"""Traces like a recorded one: its weeks, drawn anew for every tenant (a block bootstrap).
+
+What happens within a week stays together: how jobs bunch, how long and how large they are. What differs from
+draw to draw is which weeks a tenant has and which coincide with those of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from harness.base.errors import Fault, SpecError
+from harness.base.units import DAY, SECOND, format_duration
+from harness.trace.generate.uniform import key_of, uniforms
+from harness.trace.job_rows import has_pod_sets
+from harness.trace.schema import SOURCE_KEY
+from harness.trace.trace import Trace
+
+WEEK = 7 * DAY
+
+_MOST_BLOCKS = 100_000
+"""Blocks that are drawn for each tenant; more are a mistaken length, and would take for ever."""
+
+_BLOCK = "harness.block"
+_NOT_KEPT = ("uid", "recorded_start", "recorded_end")
+"""What belonged to the recorded jobs alone."""
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Draws from a recorded trace.
+
+    Args:
+        trace: what was recorded.
+        block: the length of what is drawn as one, microseconds.
+
+    Attributes:
+        blocks: how many whole ones the record has; what is left of it is not drawn from.
+        span: the length of the record in blocks, rounded up, microseconds.
+
+    Raises:
+        SpecError: the record has less than two whole blocks.
+    """
+
+    trace: Trace
+    block: int = WEEK
+
+    def __post_init__(self) -> None:
+        if self.blocks < 2:
+            length, block = format_duration(self._length), format_duration(self.block)
+            what = f"lasts {length}, less than two blocks of {block}"
+            raise SpecError(str(self.trace.path), [Fault("", what)], hint="draw shorter ones: --block 1d")
+
+    @property
+    def _since(self) -> pl.Series:
+        submit = self.trace.frame["submit_time"].to_physical()
+        return submit - submit.min()
+
+    @property
+    def _length(self) -> int:
+        return int(self._since.max())  # type: ignore[arg-type]
+
+    @property
+    def blocks(self) -> int:
+        """Whole blocks of the record."""
+        return self._length // self.block
+
+    @property
+    def span(self) -> int:
+        """As long as the record, in whole blocks."""
+        return -(-self._length // self.block) * self.block
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done, as sentences for the trace."""
+        rest = self._length - self.blocks * self.block
+        drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
+        left = f"the last {format_duration(rest)} of the record, no whole block, is not drawn from"
+        return (f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}", *((left,) if rest else ()))
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the record says about itself, and that this is none."""
+        source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
+        return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
+
+    def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
+        """The rows of a synthetic trace, a block at a time, ascending by submission.
+
+        Args:
+            span: submissions are from 0 to before this, microseconds.
+            seed: equal seeds draw equal blocks, tenant by tenant.
+            jobs: how many jobs there are at most, each with all its pod sets; None for no bound.
+
+        Raises:
+            SpecError: more blocks than are drawn.
+        """
+        count = -(-span // self.block)
+        if count > _MOST_BLOCKS:
+            what = (
+                f"{format_duration(span)} are {count:,} blocks of {format_duration(self.block)}; at most "
+                f"{_MOST_BLOCKS:,} are drawn"
+            )
+            least = -(-span // (_MOST_BLOCKS * SECOND))
+            raise SpecError(
+                str(self.trace.path), [Fault("", what)], hint=f"draw longer ones: --block {least}s"
+            )
+        recorded = self._recorded()
+        tenants = sorted({queue for queue, _ in recorded})
+        numbers = pl.int_range(count, eager=True)
+        drawn = {queue: self._drawn(key_of(seed, queue, "block"), numbers) for queue in tenants}
+        left = jobs
+        for place in range(count):
+            parts = [
+                recorded[queue, drawn[queue][place]]
+                for queue in tenants
+                if (queue, drawn[queue][place]) in recorded
+            ]
+            if not parts:
+                continue
+            begin = pl.duration(microseconds=place * self.block)
+            rows = pl.concat(parts).with_columns(
+                pl.col("submit_time") + begin, pl.col("job_id") + f".{place + 1}"
+            )
+            rows = rows.filter(pl.col("submit_time") < pl.duration(microseconds=span))
+            rows = rows.sort("submit_time", maintain_order=True)
+            if left is not None:
+                rows, taken = _first_jobs(rows, left)
+                left -= taken
+            if rows.height:
+                yield rows
+            if left == 0:
+                return
+
+    def _drawn(self, key: int, numbers: pl.Series) -> pl.Series:
+        """A block of the record for each number."""
+        return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64)
+
+    def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:
+        """(tenant, block) -> its rows, submitted from the beginning of the block."""
+        frame = self.trace.frame.drop(_NOT_KEPT, strict=False)
+        frame = frame.with_columns(
+            (self._since % self.block).cast(pl.Duration("us")).alias("submit_time"),
+            (self._since // self.block).alias(_BLOCK),
+        )
+        whole = frame.filter(pl.col(_BLOCK) < self.blocks)
+        parts = whole.partition_by("queue", _BLOCK, as_dict=True, include_key=True)
+        return {(str(queue), int(block)): rows.drop(_BLOCK) for (queue, block), rows in parts.items()}
+
+
+def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
+    """The rows of the first jobs, at most so many, and how many jobs these are."""
+    if not has_pod_sets(rows):
+        return rows.head(most), min(rows.height, most)
+    names = rows["job_id"].unique(maintain_order=True).head(most)
+    return rows.filter(pl.col("job_id").is_in(names.implode())), len(names)

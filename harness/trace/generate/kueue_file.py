@@ -1,0 +1,135 @@
+"""Reads a configuration of Kueue's performance generator (`generator.yaml`): its jobs and its queues.
+
+The layout and what is made of it are those of Kueue's `test/performance/scheduler/runner/generator`:
+every set of workloads of a queue begins at 0, and each of its workloads is created one interval after the one
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.cluster.manifests import KUEUE, flavor_manifest, local_queue_manifest, namespace_manifest
+from harness.cluster.yaml.fields import Fields
+from harness.trace.generate.arrivals import Regular
+from harness.trace.generate.distributions import Choice
+from harness.trace.generate.spec import MOST_STREAMS, JobKind, Spec, Stream
+
+_MILLISECOND = 1000
+_MOST = 10**6
+_LONGEST = 10**9  # milliseconds
+_FLAVOR = "rf"
+
+
+def is_kueue(fields: Fields) -> bool:
+    """Whether a specification is one of Kueue's."""
+    return "cohorts" in fields
+
+
+def read_kueue(fields: Fields, source: str) -> Spec:
+    """The jobs and the queues that Kueue's generator would create.
+
+    Topologies and devices are not modelled: their fields stay unread, which makes them faults.
+    """
+    flavor = fields.child("resourceFlavor").string("name", _FLAVOR)
+    streams: list[Stream] = []
+    manifests = [flavor_manifest(flavor)]
+    for cohorts in fields.items("cohorts"):
+        cohort_class, cohort_count = _class(cohorts), _count(cohorts)
+        for place, queues in enumerate(cohorts.items("queuesSets")):
+            prefix, count = f"{_class(queues)}-{place}", _count(queues)
+            spec = _quotas(queues, flavor)
+            sets = [_workloads(item, number) for number, item in enumerate(queues.items("workloadsSets"))]
+            made = cohort_count * count * max(1, sum(map(len, sets)))
+            if len(streams) + made > MOST_STREAMS:
+                what = f"make more than {MOST_STREAMS:,} queues and sets of workloads, which is the most"
+                cohorts.fault(f"queuesSets[{place}]", what)
+                continue
+            for cohort in (f"{cohort_class}-{number}" for number in range(cohort_count)):
+                for name in (f"{prefix}-{number}-{cohort}" for number in range(count)):
+                    manifests += _manifests(name, {"cohortName": cohort, **spec})
+                    streams += [_of_queue(name, each) for workloads in sets for each in workloads]
+    if not streams:
+        fields.fault("cohorts", "hold no workloads")
+    return Spec(tuple(streams), None, None, source, tuple(manifests))
+
+
+def _class(fields: Fields) -> str:
+    return fields.string("className", required=True)
+
+
+def _count(fields: Fields) -> int:
+    return fields.integer("count", 0, required=True, least=0, most=_MOST)
+
+
+def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
+    """The spec of a ClusterQueue, without its cohort."""
+    cpu: dict[str, Any] = {"name": "cpu"}
+    for name in ("nominalQuota", "borrowingLimit"):
+        if fields.quantity(name) is not None:
+            cpu[name] = str(fields.raw(name))
+    if "nominalQuota" not in cpu:
+        fields.fault("nominalQuota", "is missing")
+    preemption = {
+        name: fields.choice(name, choices, "Never")
+        for name, choices in (
+            ("reclaimWithinCohort", ("Never", "LowerPriority", "Any")),
+            ("withinClusterQueue", ("Never", "LowerPriority", "LowerOrNewerEqualPriority")),
+        )
+        if name in fields
+    }
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": flavor, "resources": [cpu]}]}
+    return {"namespaceSelector": {}, "preemption": preemption, "resourceGroups": [group]}
+
+
+def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A queue with a namespace and a local queue of the same name."""
+    return [
+        namespace_manifest(name),
+        {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)},
+        local_queue_manifest(name, name),
+    ]
+
+
+def _workloads(fields: Fields, place: int) -> list[Stream]:
+    """The streams of a set of workloads, one for each template; they take turns."""
+    most = _count(fields)
+    interval = _MILLISECOND * fields.integer("creationIntervalMs", 0, least=0, most=_LONGEST)
+    templates = fields.items("workloads")
+    return [
+        Stream(
+            name=f"{_class(template)}-{place}-",
+            queue="",
+            arrivals=Regular(interval * len(templates), first=interval * (number + 1)),
+            kinds=(_kind(template),),
+            most=most,
+            suffix=f"-{number}",
+        )
+        for number, template in enumerate(templates)
+        if most
+    ]
+
+
+def _kind(fields: Fields) -> JobKind:
+    runtime = _MILLISECOND * fields.integer("runtimeMs", 0, least=0, most=_LONGEST)
+    return JobKind(
+        weight=1.0,
+        duration=Choice([runtime], [1.0]),
+        requests={"cpu": Choice([fields.amount("request", "cpu") or 0], [1.0])},
+        pods=Choice([fields.integer("podCount", 1, least=1)], [1.0]),
+        priority=Choice([fields.integer("priority", 0)], [1.0]),
+    )
+
+
+def _of_queue(queue: str, stream: Stream) -> Stream:
+    """A stream of every queue of a set as that of one of them: its jobs are called `NAMESPACE/WORKLOAD`."""
+    return Stream(
+        name=f"{queue}/{stream.name}",
+        queue=queue,
+        arrivals=stream.arrivals,
+        kinds=stream.kinds,
+        most=stream.most,
+        namespace=queue,
+        suffix=stream.suffix,
+    )

@@ -1,0 +1,35 @@
+"""The trace of a seed: weeks of the record drawn anew, for all tenants alike whatever else varies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from harness.trace.generate.bootstrap import Bootstrap
+from harness.trace.trace import Trace
+
+
+def redrawn(trace: Trace, block: int, seed: int) -> Trace:
+    """A trace as long as the record, of its blocks drawn with replacement; its times are of the same kind.
+
+    Args:
+        trace: the record, calibrated.
+        block: the length of what is drawn as one, microseconds.
+        seed: equal seeds draw equal blocks, tenant by tenant.
+
+    Raises:
+        SpecError: the record has less than two blocks, or far too many.
+    """
+    source = Bootstrap(trace, block)
+    frame = pl.concat(list(source.pieces(source.span, seed)))
+    if trace.kind == "timestamp":
+        begin = pl.lit(trace.origin).cast(pl.Duration("us"))
+        submit = (pl.col("submit_time") + begin).cast(pl.Int64).cast(trace.frame.schema["submit_time"])
+        frame = frame.with_columns(submit)
+    return replace(
+        trace,
+        frame=frame,
+        metadata=source.metadata,
+        notes=(*trace.notes, *source.notes, f"seed {seed}"),
+    )
