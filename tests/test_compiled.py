@@ -183,7 +183,7 @@ def test_what_is_compiled_is_imported(
     making.finalize("standard", build_data, "")
     assert (build_data["pure_python"], build_data["infer_tag"]) == (False, True)
     (tmp_path / "site" / "harness" / "__init__.py").touch()
-    asked = "import harness.base.memo; memo = harness.base.memo.Memo(2); memo[1] = 2; print(harness.base.memo.__file__)"
+    asked = "from harness.base import memo; kept = memo.Memo(2); kept[1] = 2; print(memo.__file__)"
     ran = subprocess.run(
         [sys.executable, "-c", asked], cwd=tmp_path / "site", capture_output=True, text=True, check=True
     )

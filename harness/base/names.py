@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 LONGEST = 40
+_LONGEST_LABEL = 63  # the value of a label, which is how Kubernetes writes down the queue of a job
+
 RULE = f"up to {LONGEST} letters, digits, and - _ . +; neither - nor . at the beginning"
 
 
@@ -21,3 +25,9 @@ def is_word(value: object) -> bool:
 def is_path(value: object) -> bool:
     """Whether a value is a name, or several with `/` between them."""
     return isinstance(value, str) and all(map(is_name, value.split("/")))
+
+
+def kubernetes_name(name: str) -> str:
+    """A name that Kubernetes accepts for its objects and labels: RFC 1123, at most 63 signs."""
+    made = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_LABEL].strip("-")
+    return made or "queue"

@@ -341,7 +341,8 @@ class Cluster:
 
         Args:
             values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
-                `{"*.quota[nvidia.com/gpu]": 32}`, in the unit of manifests; see `harness.cluster.changes.knobs`.
+                `{"*.quota[nvidia.com/gpu]": 32}`, in the unit of manifests; see
+                `harness.cluster.changes.knobs`.
 
         Raises:
             InputError: there is no such object or knob, or a value is none of its kind.

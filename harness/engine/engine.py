@@ -25,7 +25,7 @@ from harness.engine.sources import FAR, Arrivals, Source
 from harness.policy import Arrival, Job, Policy, View
 
 _WATCH_EVERY = 256  # instants between two reports of progress
-_OURS = ("harness.engine", "harness.runs.recording", "harness.runs", "harness.trace")
+_OURS = ("harness.base.tables", "harness.engine", "harness.runs", "harness.trace")
 
 _DEBUG = "--debug shows where"
 _READ_ONLY = (

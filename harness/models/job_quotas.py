@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, final
 
-from harness import Cluster, Job, Never, Option, PodSet, boolean
 from harness.base.memo import Memo
+from harness.base.options import Option, boolean
+from harness.cluster.model import Cluster
 from harness.models.constraints import Constraints
 from harness.models.never import by_quota, no_queue, parts_of, uncovered
 from harness.models.quota import QuotaTree
 from harness.models.shortage import shortage
+from harness.policy import Job, Never, PodSet
 
 _SHAPES = 1 << 16  # of jobs that are kept
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness import Cluster, Never
 from harness.base.units import format_amount
+from harness.cluster.model import Cluster
 from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.quota import UNLIMITED
+from harness.policy import Never
 
 Most = Callable[[str, str], int]
 """The most that a queue could use of a resource in a flavor."""

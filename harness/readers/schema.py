@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.base.names import kubernetes_name
 from harness.plugins.reading import Reading, leave_out
 from harness.trace.rules import Rule, breaches
 from harness.trace.schema import (
@@ -14,7 +15,6 @@ from harness.trace.schema import (
     Kind,
     column_of,
 )
-from harness.trace.tenants import kubernetes_name
 
 __all__ = [
     "CONVENTIONS_KEY",

@@ -2,8 +2,8 @@
 
 Work is Workloads and Pods that have not ended. Where trace and manifests have dates, whatever was created
 during the trace's time arrives at that time and waits like any job (how long it runs:
-`harness.runs.estimates.unfinished_work`). What was there before is there when the replay begins, unless it begins with an
-empty world.
+`harness.runs.estimates.unfinished_work`). What was there before is there when the replay begins, unless it
+begins with an empty world.
 """
 
 from __future__ import annotations

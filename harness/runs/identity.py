@@ -33,26 +33,24 @@ if TYPE_CHECKING:
 _OURS = "harness"
 _APART = (
     "__main__.py",
-    "build.py",
-    "bundled",
-    "bundled.py",
+    "analysis",
+    "base/build.py",
     "cli",
-    "comparison",
     "compiled.json",
-    "conformance.py",
-    "difference.py",
-    "experiments",
-    "explanation",
-    "generate",
-    "metrics",
-    "report",
-    "statistics",
+    "plugins/conformance.py",
+    "studies/dask_executor.py",
+    "studies/executor.py",
+    "studies/experiments",
+    "studies/items.py",
+    "studies/tuning",
     "testing",
-    "validation",
+    "trace/bundled",
+    "trace/bundled.py",
+    "trace/generate",
 )
-"""Rooms of `harness` that neither decide nor record; any other counts, also one that is added later."""
+"""What of `harness` neither decides nor records; all else counts, also what is added later."""
 
-_METRICS = "metrics"
+_METRICS = "analysis/metrics"
 _HOME = Path(__file__).parents[1]
 _EXTENSIONS = tuple(EXTENSION_SUFFIXES)  # the longest first
 _SOURCES = (*SOURCE_SUFFIXES, *_EXTENSIONS)
@@ -217,18 +215,17 @@ def _files_of_rooms() -> _Files:
 
 
 def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
-    """All files below a folder but for bytecode, hidden ones, and what of the folder itself is `apart`."""
+    """All files below a folder but for bytecode, hidden ones, and what is `apart`."""
     found: dict[str, str] = {}
-    top, out = str(folder), apart
+    top = str(folder)
     for path, folders, files in os.walk(top):
-        inside = path[len(top) + 1 :].replace(os.sep, "/") + "/" if path != top else ""
+        at = path[len(top) + 1 :].replace(os.sep, "/") + "/" if path != top else ""
         folders[:] = [
-            name for name in folders if not name.startswith(("__pycache__", ".")) and name not in out
+            name for name in folders if not name.startswith(("__pycache__", ".")) and at + name not in apart
         ]
         for name in files:
-            if not name.startswith(".") and not name.endswith((".pyc", "~")) and name not in out:
-                found[inside + name] = f"{path}{os.sep}{name}"
-        out = ()
+            if not name.startswith(".") and not name.endswith((".pyc", "~")) and at + name not in apart:
+                found[at + name] = f"{path}{os.sep}{name}"
     return found
 
 

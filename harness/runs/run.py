@@ -173,7 +173,7 @@ class Run:
 
     @property
     def windows(self) -> dict[str, list[Measurement]]:
-        """What was measured again over other windows, or of other jobs: see `harness.analysis.metrics.shared_window`.
+        """What was measured again over other windows, or of other jobs, see `shared_window` of the metrics.
 
         Twins that are compared with others have such (`harness.studies.twins`).
         """

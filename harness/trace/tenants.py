@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
+from harness.base.names import kubernetes_name
 from harness.base.options import did_you_mean
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.queue_map import Place, read_queue_map
@@ -28,7 +29,6 @@ UNKNOWN = "unknown"
 _FORM = "write column:NAME, top:N, hash:N, names or map:FILE, also several: column:user,top:20"
 _NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
 _NAMED = 5
-_LONGEST_NAME = 63  # of a label's value, which is how Kubernetes writes down the queue of a job
 
 _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
@@ -101,12 +101,6 @@ class Tenants:
             else:
                 frame = _STEPS[kind](frame, argument)
         return frame, f"{before:,} queues become {frame['queue'].n_unique():,}"
-
-
-def kubernetes_name(name: str) -> str:
-    """A name that Kubernetes accepts for its objects and labels: RFC 1123, at most 63 signs."""
-    made = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_NAME].strip("-")
-    return made or "queue"
 
 
 def _column(frame: pl.DataFrame, name: str) -> pl.DataFrame:

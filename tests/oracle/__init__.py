@@ -1,8 +1,8 @@
 """Every metric once more, in plain Python and exact numbers, slow and obvious.
 
-It shares no code with `harness.analysis.metrics` and reads neither stints nor timeline: only what was decided, what
-jobs ask for and what the cluster has. It covers every loss model, jobs of equal pods that need no time to
-start up, and quotas of one flavor.
+It shares no code with `harness.analysis.metrics` and reads neither stints nor timeline: only what was
+decided, what jobs ask for and what the cluster has. It covers every loss model, jobs of equal pods that need
+no time to start up, and quotas of one flavor.
 """
 
 from __future__ import annotations

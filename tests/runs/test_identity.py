@@ -327,8 +327,13 @@ def test_every_room_that_decides_or_records_counts(monkeypatch: pytest.MonkeyPat
     before = code_of_harness()
     assert not before.unknown
     for name in (
-        *("cli/replay.py", "report/page.py", "comparison/table.py", "explanation/story.py", "bundled.py"),
-        *("metrics/waiting.py", "generate/spec.py", "difference.py", "engine/.engine.py.swp"),
+        *(
+            "cli/replay.py",
+            "analysis/report/page.py",
+            "analysis/metrics/waiting.py",
+            "analysis/difference.py",
+        ),
+        *("trace/bundled.py", "trace/generate/spec.py", "studies/tuning/search.py", "engine/.engine.py.swp"),
     ):
         (home / name).write_text("# another one\n")
         assert code_of_harness() == before, name
@@ -336,9 +341,9 @@ def test_every_room_that_decides_or_records_counts(monkeypatch: pytest.MonkeyPat
     for name in (
         *(
             "engine/engine.py",
-            "cluster/pods.py",
+            "cluster/kinds/pods.py",
             "trace/jobs.py",
-            "recording/recorder.py",
+            "runs/recording/recorder.py",
             "runs/plan.py",
         ),
         *("policy.py", "job.py", "quota.py", "units.py", "engine/new.py"),

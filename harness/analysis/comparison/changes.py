@@ -2,7 +2,8 @@
 
 There are two gates. The practical one: a difference below 1 % of the baseline's value is none. The
 statistical one: the 95 % interval of the difference is without 0, and its p, corrected for the whole family
-of tests (`harness.analysis.comparison.family`), is below 5 %. What one replay cannot carry is not judged at all.
+of tests (`harness.analysis.comparison.family`), is below 5 %. What one replay cannot carry is not judged at
+all.
 """
 
 from __future__ import annotations

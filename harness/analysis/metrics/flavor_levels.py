@@ -1,8 +1,8 @@
 """The quota that holders hold in each flavor, followed decision by decision: timelines sum over flavors.
 
 A job holds quota of the flavors that its admission names, until its pods have ended or are gone; without a
-bound pod until the quota is free, see `harness.analysis.metrics.quota_held`. Only runs in whose cluster a resource has
-several flavors need this.
+bound pod until the quota is free, see `harness.analysis.metrics.quota_held`. Only runs in whose cluster a
+resource has several flavors need this.
 """
 
 from __future__ import annotations

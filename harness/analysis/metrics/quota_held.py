@@ -23,7 +23,7 @@ _ENDS = ("preempt", "evict", "gone", "requeue")
 
 
 def held_moves(run: Run, window: Window, kinds: Sequence[str]) -> Iterator[Moves]:
-    """How far levels move, see `harness.analysis.metrics.levels.moves`; `held` is with what is not free yet."""
+    """How far levels move, see `levels.moves`; `held` is with what is not free yet."""
     yield from _merged(moves(run, window, kinds), _late(run, window, kinds))
 
 

@@ -221,7 +221,7 @@ class Material:
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
-        """For each run what `harness.analysis.report.reduction.per_pixel` says, on one axis, within its own window.
+        """For each run what `reduction.per_pixel` says, on one axis, within its own window.
 
         Args:
             level: one of `harness.analysis.report.series.LEVELS`.

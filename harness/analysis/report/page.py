@@ -1,7 +1,7 @@
 """A report as one HTML page that needs nothing else: no network, and no script unless it is asked for.
 
-Whatever text there is passes `harness.base.text.printable` and is escaped here; the page's own security policy
-forbids everything that is not in it.
+Whatever text there is passes `harness.base.text.printable` and is escaped here; the page's own security
+policy forbids everything that is not in it.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import ClusterError, Fault
+from harness.base.names import kubernetes_name
 from harness.cluster.draft import Warnings
 from harness.cluster.manifests import cluster_queue_manifest, cohort_manifest, flavor_manifest
 from harness.cluster.model import ResourceQuota
 from harness.cluster.slurm.nodes import GPU
 from harness.cluster.slurm.tables import Row, gpus_of, read_table
-from harness.trace.tenants import kubernetes_name
 
 ASSOCIATIONS = "sacctmgr -P show assoc tree"
 _FLAVOR = "default"

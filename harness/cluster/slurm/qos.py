@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault
+from harness.base.names import kubernetes_name
 from harness.cluster.draft import Warnings
 from harness.cluster.slurm.tables import read_table
-from harness.trace.tenants import kubernetes_name
 
 QOS = "sacctmgr -P show qos"
 _HIGHEST = 1_000_000_000

@@ -1,4 +1,4 @@
-"""How long unfinished work of the manifests runs in a replay, as it was found (`harness.runs.estimates.unfinished_work`)."""
+"""How long unfinished work of the manifests runs in a replay, as `unfinished_work` found it."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ class Bench:
         """What code decides, records, draws and measures."""
         if plugin not in self._codes:
             policy = self.plugins.policy(plugin)
-            codes = [code_of_harness(), code_of_policy(policy), code_of_room("generate")]
+            codes = [code_of_harness(), code_of_policy(policy), code_of_room("trace/generate")]
             unknown = next((code.unknown for code in codes if code.unknown), "")
             if unknown:
                 raise OptionError(

@@ -1,4 +1,4 @@
-"""Single random choices from the streams of `harness.trace.generate`: the same on every version and machine."""
+"""Single random choices from the streams of `harness.trace.generate`: alike on all versions and machines."""
 
 from __future__ import annotations
 

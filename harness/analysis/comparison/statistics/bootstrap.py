@@ -2,7 +2,7 @@
 
 A replay is deterministic, so what varies is which jobs there were. Jobs that arrive together wait together,
 therefore *blocks* of jobs in order of arrival are drawn, the same ones for both runs. That is right where
-blocks are much longer than what goes on from one job to the next, which `harness.analysis.comparison.statistics.plateau` tests.
+blocks are much longer than what goes on from one job to the next, which `plateau.py` tests.
 
 Where both values can only be above 0 the interval is of their ratio. The error of a mean or percentile is
 that of its resamples, a little larger because blocks are few (Hesterberg, "What teachers should know about
