@@ -21,6 +21,7 @@ from harness.cluster.model import (
 from harness.cluster.yaml.fields import Fields
 
 if TYPE_CHECKING:
+    from harness.base.pod_set import PodSet
     from harness.cluster.coverage.verdicts import Finding
     from harness.cluster.kinds.disruption import PodDisruptionBudget
     from harness.cluster.kinds.elastic import ElasticQuota
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.kinds.topology import Topology
     from harness.cluster.kinds.workloads import Workload
-    from harness.policy import PodSet
 
 K = TypeVar("K")
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from harness.base.pod_set import PodSet
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster, frozen
-from harness.policy import PodSet
 
 
 class Standing(NamedTuple):

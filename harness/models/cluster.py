@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.base.pod_set import TopologyRequest
 from harness.cluster.kinds.containers import Container, saturating_amounts
 from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.kinds.disruption import PodDisruptionBudget
@@ -32,7 +33,7 @@ from harness.cluster.kinds.pods import Pod, PodSpec
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.kinds.scheduling_groups import GroupReference, SchedulingGroup
 from harness.cluster.kinds.selectors import Requirement, Taint, Toleration
-from harness.cluster.kinds.topology import Topology, TopologyRequest
+from harness.cluster.kinds.topology import Topology
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.kinds.workloads import PRIORITY_BOOST, Workload
 from harness.cluster.model import (

@@ -9,7 +9,6 @@ from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
 from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
-from harness.cluster.kinds.kind import RegisterKind
 from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod, template_of
 from harness.cluster.kinds.selectors import read_requirement, read_toleration
 from harness.cluster.kinds.table import Kinds
@@ -19,6 +18,7 @@ from harness.cluster.manifests import dump_yaml, node_pool_manifest
 from harness.cluster.slurm.qos import read_qos
 from harness.cluster.yaml.documents import Document, read_documents
 from harness.cluster.yaml.fields import Fields, shown
+from harness.plugins.kind import RegisterKind
 
 __all__ = [
     "NOT_MODELLED",

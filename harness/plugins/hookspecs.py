@@ -14,8 +14,8 @@ import pluggy
 if TYPE_CHECKING:
     import click
 
-    from harness.cluster.kinds.kind import RegisterKind
     from harness.plugins.conformance import RegisterConformance
+    from harness.plugins.kind import RegisterKind
     from harness.plugins.registries import RegisterMetric, RegisterPolicy, RegisterReader
     from harness.plugins.section import RegisterSection
     from harness.runs.plan import Plan

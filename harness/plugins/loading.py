@@ -30,8 +30,9 @@ from harness.plugins.registries import (
 )
 
 if TYPE_CHECKING:
-    from harness.cluster.kinds.kind import KindSpec
+    from harness.cluster.kinds.kind import Kind
     from harness.plugins.conformance import ConformanceSpec
+    from harness.plugins.kind import KindSpec
     from harness.plugins.section import SectionSpec
 
 GROUP = "harness"
@@ -180,15 +181,15 @@ def own_modules() -> tuple[str, ...]:
 
 
 @cache
-def installed_kinds() -> Registry[KindSpec]:
-    """The kinds of manifests that installed plugins bring; what else they register does not matter.
+def installed_kinds() -> Mapping[tuple[str, str], Kind]:
+    """API group and kind -> how it is read, of those that installed plugins bring.
 
     A plugin that cannot be loaded brings none: `load` says why.
 
     Raises:
         PluginError: two plugins bring one kind.
     """
-    from harness.cluster.kinds.kind import RegisterKind
+    from harness.plugins.kind import RegisterKind
 
     kinds: Registry[KindSpec] = Registry("kind")
     for candidate in _candidates(None, set(), {}):
@@ -202,7 +203,7 @@ def installed_kinds() -> Registry[KindSpec]:
             if not _fails_alone(error):
                 raise
             kinds.drop_owner(info.name)
-    return kinds
+    return {(spec.group, spec.kind): spec.how for spec in kinds}
 
 
 class _Candidate(NamedTuple):
@@ -230,8 +231,8 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
     """Call the plugin's registration hooks with registrars that know whose they are."""
-    from harness.cluster.kinds.kind import RegisterKind
     from harness.plugins.conformance import RegisterConformance
+    from harness.plugins.kind import RegisterKind
     from harness.plugins.section import RegisterSection
 
     owner = Owner(info.name, info.version, info.module if info.distribution else "")

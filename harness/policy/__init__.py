@@ -7,6 +7,7 @@ so the state that a policy sees is always current, and a wrong decision fails at
 
 from __future__ import annotations
 
+from harness.base.pod_set import PodSet
 from harness.policy.decisions import (
     Admit,
     Bind,
@@ -19,7 +20,7 @@ from harness.policy.decisions import (
     Unnominate,
     Wake,
 )
-from harness.policy.job import ENDLESS, Arrival, Job, PodSet, Startup
+from harness.policy.job import ENDLESS, Arrival, Job, Startup
 from harness.policy.protocol import (
     Assumptions,
     ByElasticQuotas,

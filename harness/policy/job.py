@@ -2,48 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import FrozenInstanceError, dataclass, field, fields, make_dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, final
+from collections.abc import Iterable
+from dataclasses import FrozenInstanceError, dataclass, fields, make_dataclass
+from typing import Any, NamedTuple, NoReturn, TypeAlias, final
 
-from harness.base.frozen import Frozen
-
-if TYPE_CHECKING:
-    from harness.cluster.kinds.topology import TopologyRequest
-
-_NOTHING: Mapping[str, int] = Frozen({})
-_NO_LABELS: Mapping[str, str] = Frozen({})
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class PodSet:
-    """Identical pods of a job; jobs that ask for the same share one object.
-
-    Attributes:
-        name: unique within its job.
-        count: how many pods.
-        min_count: the least that partial admission may give; `count` when the job does not allow it.
-        requests: resource -> amount of one pod (cpu in millicores, the rest in base units).
-        limits: the same for limits; they give the QoS class, and Kueue admits nothing that asks for more.
-        labels, node_selector: as in a Pod.
-        tolerations, affinity, pod_template: JSON text as in a Pod, or None.
-        reclaimed: pods that had ended before the job arrived and are not in `count`.
-        topology: what it asks of the topology that its pods are placed in; None for nothing.
-    """
-
-    name: str
-    count: int
-    min_count: int
-    requests: Mapping[str, int]
-    limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
-    node_selector: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
-    tolerations: str | None = None
-    affinity: str | None = None
-    pod_template: str | None = None
-    reclaimed: int = 0
-    topology: TopologyRequest | None = None
+from harness.base.pod_set import PodSet
 
 
 class RecordedRun(NamedTuple):

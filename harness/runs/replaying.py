@@ -16,7 +16,6 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from harness.analysis.metrics.arrivals import refused_pieces
 from harness.base.build import version
 from harness.base.collector import leave_modules_alone, seldom_collected
 from harness.base.errors import PolicyError, blamed_on
@@ -39,6 +38,7 @@ from harness.runs.plan import Plan
 from harness.runs.questions import running_jobs
 from harness.runs.recorded import beyond
 from harness.runs.recording.recorder import ParquetRecorder
+from harness.runs.refused import refused_pieces
 from harness.runs.run import IDLE, ISOLATED, REFUSED, WINDOWS, Keep, Run
 from harness.runs.seal import seal_info, seal_tables
 from harness.runs.tenants import Tenants, cohorts, quotas, tenants

@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from harness.base.json_text import parse_json
-from harness.cluster.kinds.topology import PODSET, SliceLayer, TopologyRequest
+from harness.base.pod_set import SliceLayer, TopologyRequest
+from harness.cluster.kinds.topology import PODSET
 from harness.trace.rules import Rule
 
 REQUIRED = "topology_required"

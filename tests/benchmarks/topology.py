@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 
-from harness.cluster.kinds.topology import TopologyRequest
+from harness.base.pod_set import TopologyRequest
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import topology_manifest
 from harness.cluster.model import Cluster, frozen

@@ -17,12 +17,12 @@ from harness.cluster.content import content
 from harness.cluster.coverage.common import metadata
 from harness.cluster.coverage.verdicts import Coverage, assumed, modelled
 from harness.cluster.draft import Draft, read_metadata
-from harness.cluster.kinds.kind import RegisterKind
 from harness.cluster.kinds.table import KINDS, Kinds
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.fields import Fields
 from harness.plugins import load
+from harness.plugins.kind import RegisterKind
 
 TEAM = "Team.example.org"
 NODE = {
@@ -83,7 +83,9 @@ def team(name: str, **spec: Any) -> Mapping[str, Any]:
 def read(*teams: Mapping[str, Any]) -> Cluster:
     """A cluster of a node and teams."""
     plugins = load(only=["teams"], extra={"teams": brings("example.org", "Team")})
-    return cluster_from([NODE, *teams], "test", kinds=Kinds(plugins.kinds))
+    return cluster_from(
+        [NODE, *teams], "test", kinds=Kinds({(spec.group, spec.kind): spec.how for spec in plugins.kinds})
+    )
 
 
 def test_objects_of_a_plugins_kind_are_part_of_the_cluster() -> None:

@@ -12,9 +12,9 @@ from operator import or_
 
 import polars as pl
 
-from harness.analysis.metrics.arrivals import rejected_at_arrival
 from harness.base.errors import RunError
 from harness.runs.folder import reading
+from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 _REQUEST = "request."

@@ -6,15 +6,14 @@ waited in vain until then, and goes on to wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from harness.analysis.metrics.exact import resource_time
 from harness.base.arrays import NEVER, numbers
 from harness.plugins.measurement import Window
 from harness.runs.known import once
-from harness.runs.run import REFUSED, Run
+from harness.runs.refused import rejected_at_arrival
+from harness.runs.run import Run
 
 
 @once
@@ -22,27 +21,6 @@ def rejected(run: Run, window: Window) -> pl.Series:
     """The rows in `jobs.parquet` of jobs that were refused within a window."""
     refusals = (pl.col("action") == "reject") & (pl.col("time") <= window.end)
     return run.micros("decisions").filter(refusals).select("job").collect()["job"]
-
-
-@once
-def rejected_at_arrival(run: Run) -> pl.Series:
-    """The rows in `jobs.parquet`, in order, of jobs that were refused at the instant of their arrival."""
-    known: Sequence[tuple[int, int]] | None = run.info.get(REFUSED)
-    if known is not None:
-        rows = [row for first, last in known for row in range(first, last + 1)]
-        return pl.Series("job", rows, pl.Int32)
-    refusals = run.micros("decisions").filter(pl.col("action") == "reject").select("job", "time").collect()
-    if refusals.is_empty():
-        return refusals["job"]
-    submit = run.columns("jobs", "submit_time")["submit_time"]
-    return refusals.filter(refusals["time"] == submit.gather(refusals["job"]))["job"].unique().sort()
-
-
-def refused_pieces(run: Run) -> list[tuple[int, int]]:
-    """The same as pieces of neighbouring rows, the first and the last of each."""
-    rows = rejected_at_arrival(run)
-    pieces = rows.to_frame("row").group_by(pl.col("row") - pl.int_range(pl.len()), maintain_order=True)
-    return pieces.agg(first=pl.col("row").min(), last=pl.col("row").max()).select("first", "last").rows()
 
 
 @once

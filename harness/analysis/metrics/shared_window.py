@@ -27,9 +27,9 @@ from harness.analysis.metrics import (
     utilization,
     waiting,
 )
-from harness.analysis.metrics.arrivals import rejected_at_arrival
 from harness.base.arrays import NEVER, numbers
 from harness.plugins.measurement import Measurement
+from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 _DIGITS = 16

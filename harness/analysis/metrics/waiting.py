@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
-from harness.analysis.metrics.arrivals import counted, rejected, rejected_at_arrival, request_columns
+from harness.analysis.metrics.arrivals import counted, rejected, request_columns
 from harness.analysis.metrics.exact import exact_sum
 from harness.analysis.metrics.kept import kept_progress
 from harness.analysis.metrics.levels import queue_names
@@ -26,6 +26,7 @@ from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.plugins.scopes import ALL, PRIORITY, QUEUE, Scope
 from harness.runs.known import meanwhile
+from harness.runs.refused import rejected_at_arrival
 from harness.runs.run import Run
 
 SHORTEST = 10 * SECOND

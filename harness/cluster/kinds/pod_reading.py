@@ -28,7 +28,7 @@ from harness.cluster.model import frozen
 from harness.cluster.yaml.fields import Fields
 
 if TYPE_CHECKING:
-    from harness.policy import PodSet
+    from harness.base.pod_set import PodSet
 
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
 _LASTING = frozenset(("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet"))

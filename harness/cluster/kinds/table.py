@@ -13,7 +13,7 @@ from harness.cluster.coverage import scheduling as scheduling_fields
 from harness.cluster.coverage import workloads as workload_fields
 from harness.cluster.draft import Draft
 from harness.cluster.kinds import core, kueue, scheduling
-from harness.cluster.kinds.kind import Kind, KindSpec
+from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue_configuration import read_kueue_configuration
 from harness.cluster.kinds.pod_groups import read_pod_group
 from harness.cluster.kinds.queues_missing import check_queues
@@ -25,7 +25,6 @@ from harness.cluster.kinds.scheduling_groups import (
 from harness.cluster.kinds.topology import check_topologies, read_topology
 from harness.cluster.kinds.workloads import read_workload
 from harness.plugins.loading import installed_kinds
-from harness.plugins.registries import Registry
 
 KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"
 """The API group of Kueue's own Configuration."""
@@ -94,7 +93,7 @@ class Kinds(Mapping[tuple[str, str], Kind]):
             a manifest means the same in all of them.
     """
 
-    def __init__(self, brought: Registry[KindSpec] | None = None) -> None:
+    def __init__(self, brought: Mapping[tuple[str, str], Kind] | None = None) -> None:
         self._brought = brought
 
     def __getitem__(self, key: tuple[str, str]) -> Kind:
@@ -109,8 +108,7 @@ class Kinds(Mapping[tuple[str, str], Kind]):
 
     @property
     def _of_plugins(self) -> Mapping[tuple[str, str], Kind]:
-        specs = installed_kinds() if self._brought is None else self._brought
-        return {(spec.group, spec.kind): spec.how for spec in specs}
+        return installed_kinds() if self._brought is None else self._brought
 
 
 KINDS = Kinds()

@@ -1,10 +1,11 @@
-"""Kueue's topologies: the levels that nodes are grouped by, and what a pod set asks of them."""
+"""Kueue's topologies: the levels that nodes are grouped by, and how manifests ask for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
 
+from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.model import ResourceFlavor
 from harness.cluster.yaml.fields import Fields
@@ -28,38 +29,6 @@ class Topology:
 
     name: str
     levels: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SliceLayer:
-    """Pods in groups of `size`, each of which has to be in one domain of `level`."""
-
-    level: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopologyRequest:
-    """A pod set's `topologyRequest`.
-
-    Attributes:
-        required: the level of which one domain has to take all pods; "" for none.
-        preferred: the level of which one domain should take all pods; "" for none.
-        unconstrained: any domains will do.
-        slices: layers of groups, from the outermost to the innermost.
-        group: pod sets of one group are placed together; "" for none.
-    """
-
-    required: str = ""
-    preferred: str = ""
-    unconstrained: bool = False
-    slices: tuple[SliceLayer, ...] = ()
-    group: str = ""
-
-    @property
-    def explicit(self) -> bool:
-        """Whether it asks for a placement; to be of a group does not."""
-        return bool(self.required or self.preferred or self.unconstrained or self.slices)
 
 
 def read_topology(fields: Fields, draft: Draft) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from harness.base.pod_set import PodSet, TopologyRequest
 from harness.base.units import SECOND
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
-from harness.cluster.kinds.topology import TopologyRequest, read_topology_request
+from harness.cluster.kinds.topology import read_topology_request
 from harness.cluster.kinds.topology_assignments import TopologyAssignment, read_topology_assignment
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields
-from harness.policy import PodSet
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"

@@ -28,8 +28,8 @@ from kueue_worlds import (
 )
 
 from harness import PodSet
+from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.base.units import MINUTE, SECOND
-from harness.cluster.kinds.topology import SliceLayer, TopologyRequest
 from harness.cluster.model import frozen
 from harness.policy import Arrival
 

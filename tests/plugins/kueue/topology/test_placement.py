@@ -9,8 +9,9 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.cluster.kinds.selectors import Taint
-from harness.cluster.kinds.topology import SliceLayer, Topology, TopologyRequest
+from harness.cluster.kinds.topology import Topology
 from harness.cluster.model import Node, ResourceFlavor, frozen
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from kueue_worlds import Happened, Jobs, cluster, flavor, manifest, node, queue
 
-from harness.cluster.kinds.topology import SliceLayer, TopologyRequest
+from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.cluster.model import Cluster
 from harness.policy import PodSet
 from harness.trace.topology import topology_of, wrong_annotations

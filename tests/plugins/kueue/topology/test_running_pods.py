@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kueue_worlds import Happened, Jobs, Manifest, cluster, flavor, manifest, node, queue
 
-from harness.cluster.kinds.topology import TopologyRequest
+from harness.base.pod_set import TopologyRequest
 from harness.cluster.model import Cluster
 from harness.policy import PodSet
 

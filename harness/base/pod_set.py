@@ -1,0 +1,75 @@
+"""Identical pods, and what they ask for: for manifests, traces and policies alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+from harness.base.frozen import Frozen
+
+_NOTHING: Mapping[str, int] = Frozen({})
+_NO_LABELS: Mapping[str, str] = Frozen({})
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLayer:
+    """Pods in groups of `size`, each of which has to be in one domain of `level`."""
+
+    level: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRequest:
+    """A pod set's `topologyRequest`.
+
+    Attributes:
+        required: the level of which one domain has to take all pods; "" for none.
+        preferred: the level of which one domain should take all pods; "" for none.
+        unconstrained: any domains will do.
+        slices: layers of groups, from the outermost to the innermost.
+        group: pod sets of one group are placed together; "" for none.
+    """
+
+    required: str = ""
+    preferred: str = ""
+    unconstrained: bool = False
+    slices: tuple[SliceLayer, ...] = ()
+    group: str = ""
+
+    @property
+    def explicit(self) -> bool:
+        """Whether it asks for a placement; to be of a group does not."""
+        return bool(self.required or self.preferred or self.unconstrained or self.slices)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PodSet:
+    """Identical pods of a job; jobs that ask for the same share one object.
+
+    Attributes:
+        name: unique within its job.
+        count: how many pods.
+        min_count: the least that partial admission may give; `count` when the job does not allow it.
+        requests: resource -> amount of one pod (cpu in millicores, the rest in base units).
+        limits: the same for limits; they give the QoS class, and Kueue admits nothing that asks for more.
+        labels, node_selector: as in a Pod.
+        tolerations, affinity, pod_template: JSON text as in a Pod, or None.
+        reclaimed: pods that had ended before the job arrived and are not in `count`.
+        topology: what it asks of the topology that its pods are placed in; None for nothing.
+    """
+
+    name: str
+    count: int
+    min_count: int
+    requests: Mapping[str, int]
+    limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    node_selector: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    tolerations: str | None = None
+    affinity: str | None = None
+    pod_template: str | None = None
+    reclaimed: int = 0
+    topology: TopologyRequest | None = None
