@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
@@ -102,3 +103,22 @@ def test_no_module_is_long(rooms: ModuleType) -> None:
 def test_the_picture_is_that_of_the_code(rooms: ModuleType) -> None:
     """`python scripts/rooms.py` draws it anew."""
     assert rooms.PICTURE.read_text(encoding="utf-8") == rooms.picture()
+
+
+def test_the_page_has_a_paragraph_for_each_room_in_order(rooms: ModuleType) -> None:
+    """Whoever reads docs/architecture.md meets the rooms as the picture has them."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\*\*`([a-z]+)(?:/|\.py)`\*\*", page, re.MULTILINE)) == rooms.ROOMS
+
+
+def test_what_the_page_names_is_there() -> None:
+    """Every file and folder of the rooms, of the built-in plugins and of the four ways."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    there = {
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for folder in ("harness", "plugins", "scripts", "tests")
+        for path in (ROOT / folder, *(ROOT / folder).rglob("*"))
+    } | {f"/{path.name}" for path in ROOT.iterdir()}
+    named = set(re.findall(r"`([\w./]+(?:\.py|/))`", page))
+    assert len(named) > 100
+    assert not {name for name in named if not any(path.endswith(f"/{name.strip('/')}") for path in there)}
