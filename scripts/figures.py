@@ -154,15 +154,6 @@ def _tables() -> Iterator[Claim]:
         ("deficit of guarantees, GPU-hours", "fairness.guarantee_deficit", "all", GPU),
     ):
         yield Claim(SIX, _row(label), _of_six(metric, scope, resource))
-    for label, metric, scope, resource in (
-        ("GPU time allocated", "utilization.allocated", "all", GPU),
-        ("of it lost to preemption", "utilization.lost", "all", GPU),
-        ("wait for a first start, 95th percentile", "wait.first_start.p95", "all", ""),
-        ("of priority 1000", "wait.first_start.p95", "priority=1000", ""),
-        ("preemptions", "disruption.preemptions", "all", ""),
-        ("GPU-hours lost", "disruption.lost", "all", GPU),
-    ):
-        yield Claim("README.md", _row(label), _of_six(metric, scope, resource))
 
 
 def _of_claiming(figure: Callable[[harness.Run], str]) -> Callable[[Runs], list[str]]:
@@ -301,7 +292,7 @@ CLAIMS = (
     Claim(
         SIX,
         "`elasticquota` {} of the {} preemptions take two to four pods of a gang from one job, so {} pods "
-        "are evicted; under `default-preemption` three of the {} take two, so {} are.",
+        "are evicted. Under `default-preemption` three of the {} take two, so {} are.",
         _pods_and_preemptions,
     ),
     Claim(

@@ -122,7 +122,7 @@ def stock(place: Path, page: str, *, whole: bool) -> None:
         run_code(page)
     if page == "docs/recording.md":
         _record(place)
-    if page in ("docs/tables.md", "docs/traces.md"):
+    if page in ("docs/tables.md", "docs/sources.md"):
         _tables(place)
     if page == "docs/data-sets.md":
         _data_sets(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -96,7 +97,33 @@ def test_one_version_everywhere() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert citation["version"] == PROJECT["version"]
     assert re.search(r"^## (\S+) - ", changelog, re.MULTILINE)[1] == PROJECT["version"]  # type: ignore[index]
-    assert [each["name"] for each in citation["authors"]] == [each["name"] for each in PROJECT["authors"]]
+    authors = [each["name"] for each in PROJECT["authors"]]
+    assert [each["name"] for each in citation["authors"]] == authors
+    archived = json.loads((ROOT / ".zenodo.json").read_text(encoding="utf-8"))
+    assert archived["version"] == PROJECT["version"]
+    assert archived["license"] == PROJECT["license"]
+    assert [each["name"] for each in archived["creators"]] == authors
+
+
+def test_actions_are_pinned() -> None:
+    """By the hash of a commit, which nobody can move, with the version that it is beside it."""
+    for path in WORKFLOWS:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if "uses:" in line:
+                assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line), (
+                    f"{path.name}: {line}"
+                )
+
+
+def test_the_paper_cites_what_its_bibliography_has() -> None:
+    """Each entry once or more, and nothing else; its authors are the project's."""
+    paper = (ROOT / "paper.md").read_text(encoding="utf-8")
+    _, head, text = paper.split("---\n", 2)
+    assert [each["name"] for each in yaml.safe_load(head)["authors"]] == [
+        each["name"] for each in PROJECT["authors"]
+    ]
+    known = re.findall(r"^@\w+\{(\w+),", (ROOT / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r"@(\w+)", text)) == set(known)
 
 
 def test_the_changelog_tells_its_kinds_apart() -> None:

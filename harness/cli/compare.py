@@ -45,6 +45,7 @@ Examples:
     show_default=True, help="How to print; csv has one line a value, with its interval.",
 )  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
+@click.option("--notes", "every_note", is_flag=True, help="Show every note below the table, not only four.")
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
@@ -74,6 +75,7 @@ def compare(
     scope: str,
     layout: str,
     every: bool,
+    every_note: bool,
     conditions: tuple[str, ...],
     fail_on_values: bool,
     shake_text: str | None,
@@ -81,9 +83,9 @@ def compare(
 ) -> None:
     """Compare finished runs of the same jobs: one table, the first run as given is the baseline.
 
-    First which one to take, if that can be said, and the most important metrics; --all shows the others.
-    One replay judges only waits, slowdown and lost work, and only where its queues are not congested; with
-    --shake every change has a 95 % interval. ~ stands where neither better nor worse can be said.
+    It begins with a recommendation and the most important metrics; --all shows the others. One replay of
+    each run judges only waits, slowdown and lost work, where queues are not congested. With --shake every
+    change has a 95 % interval. ~ means neither better nor worse.
 
     With --shake, --fail-on fails where the whole 95 % interval is beyond the bound. It passes as undecided
     where the bound lies within the interval.
@@ -132,7 +134,9 @@ def compare(
             table = comparison.markdown(*metrics, scope=scope, brief=brief)
             told = checks_markdown
         else:
-            table = comparison.table(*metrics, scope=scope, width=terminal_width(), brief=brief)
+            table = comparison.table(
+                *metrics, scope=scope, width=terminal_width(), brief=brief, every_note=every_note
+            )
             told = checks_text
         parts = [table, *([told(comparison, checks, values=fail_on_values)] if checks else [])]
         first = layout == "markdown" and brief  # a comment is cut at its end

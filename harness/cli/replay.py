@@ -120,6 +120,7 @@ Examples:
     "takes up to three times as long; with --shake it is done of every twin too.",
 )  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
+@click.option("--notes", "every_note", is_flag=True, help="Show every note below the table, not only four.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -150,6 +151,7 @@ def replay(
     alone: bool,
     idle: bool,
     every: bool,
+    every_note: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -258,7 +260,8 @@ def replay(
     if as_json:
         click.echo(json.dumps(comparison.to_json(scope=None, changes=False)))
     else:
-        show_table(comparison.table(width=terminal_width(), brief=not every))
+        table = comparison.table(width=terminal_width(), brief=not every, every_note=every_note)
+        show_table(table)
     for run in runs:
         for sentence in alarms(run):
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)
@@ -370,6 +373,6 @@ def _check_ends(runs: Iterable[Run]) -> None:
     names = [party.job for party in livelock.jobs[:1]]
     raise StoppedError(
         "\n".join(f"{run.label}: {stopped.told()}" for run, stopped in told),
-        hint="runs are kept as far as they came; the loop is told by: "
+        hint="runs are kept as far as they came; the loop is shown by: "
         + shlex.join(["harness", "explain", str(first.path), *names]),
     )

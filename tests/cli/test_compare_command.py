@@ -206,15 +206,30 @@ def test_what_to_take_and_six_lines_come_first(harness: Callable, replayed: RunF
     """And how to see the others; what is not 0 of jobs that did not end is never left for later."""
     runs = replayed("a"), replayed("b", "--set", "blocking=strict")
     first, blank, *_, last = harness("compare", *runs).out.rstrip("\n").split("\n")
-    assert first.startswith(("Which one to take cannot be said: ", "Where preempted jobs lose "))
+    assert first.startswith(("No recommendation: ", "Where preempted jobs lose "))
     assert blank == ""
     assert rows(harness("compare", *runs).out) == [
         *("goodput.of_demand", "wait.first_start.p95", "delay.mean", "fairness.share_deviation"),
         *("disruption.preemptions", "disruption.lost"),
     ]
-    assert last == f"--all shows {len(rows(harness('compare', *runs, '--all').out)) - 6} more lines"
+    more = len(rows(harness("compare", *runs, "--all").out)) - 6
+    assert last.partition(", --notes")[0] == f"--all shows {more} more lines"
     cut = replayed("c", "--until", "3s")
     assert "jobs.unfinished" in harness("compare", cut).out
+
+
+def test_four_notes_stand_below_a_table_and_notes_shows_the_others(
+    harness: Callable, replayed: RunFolder
+) -> None:
+    """The legend comes first; without a flag it is said how many are left."""
+    runs = replayed("a"), replayed("b", "--set", "blocking=strict"), replayed("c", "--until", "20s")
+    brief, whole = (harness("compare", *runs, *flags).out for flags in ((), ("--notes",)))
+    few, every = (each.rstrip("\n").partition("\n▲ better")[2].split("\n")[:-1] for each in (brief, whole))
+    assert few == every[:4]
+    hidden = len(every) - 4
+    assert hidden > 0
+    assert brief.rstrip("\n").endswith(f", --notes shows {hidden} more note{'s' if hidden > 1 else ''}")
+    assert "--notes" not in whole
 
 
 @pytest.mark.parametrize("width", [100, 80, 60, 48])

@@ -28,7 +28,7 @@ def trace(write_trace: Callable[..., Path]) -> Path:
 
 def test_one_command_replays_twins_once(harness: Callable, trace: Path) -> None:
     """Asked again nothing is made; finished runs are compared over the same ones."""
-    command = ("replay", trace, "-p", "none", "-p", "default-preemption")
+    command = ("replay", trace, "-p", "none", "-p", "default-preemption", "--notes")
     first = harness(*command, "--shake", "2")
     assert first.code == 0
     assert "shaking: 4 replays of 2 twins (arrivals ±30s; seed 0); each is kept" in first.err
@@ -52,7 +52,7 @@ def test_without_twins_a_table_says_what_it_does_not_judge(harness: Callable, tr
     """In one line, and no sign stands beside a figure of the run as a whole."""
     ended = harness("replay", trace, "-p", "none", "-p", "default-preemption", "--scale-cluster", "1/2")
     assert ended.code == 0
-    told = "no sign: with one replay of each, the difference may be luck; --shake 10 tells"
+    told = "no sign: one replay of each cannot separate the difference from luck; add --shake 10"
     assert ended.out.count(told) == 1
     assert "no chance" not in ended.out
     table = ended.out.split("▲")[0]

@@ -48,8 +48,7 @@ def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness
     found = told(replayed("few", 1), replayed("many", 4), shake=None)
     assert not found.carried
     assert found.sentence == (
-        "Which one to take cannot be said: with one replay of each, differences in work done and waits may "
-        "be luck; the same with --shake 10 tells."
+        "No recommendation: one replay per plugin cannot separate them from luck. Add `--shake 10`."
     )
 
 
@@ -135,7 +134,7 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     assert not comparison.pairs.whole
     found = recommendation(comparison)
     assert found is not None
-    assert found.sentence.endswith("may be luck, and twins compare only where all runs have the same jobs.")
+    assert found.sentence.endswith("from luck, and twins compare only where all runs have the same jobs.")
     assert "--shake" not in comparison.table()
     with pytest.raises(RunError, match="twins of runs compare where all runs have the same jobs"):
         harness.compare([run, cut], shake=2)

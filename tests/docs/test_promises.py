@@ -317,7 +317,7 @@ POD = {
             "Node c: has no label rack",
         ),
         (
-            "a flavor of which no node has them all",
+            "a flavor whose nodes never have them all",
             [LEVELS, ON_LEVELS, node("c", block="b")],
             "ResourceFlavor f: no node has its labels and those of Topology t",
         ),
@@ -452,11 +452,11 @@ MEMBER = {"labels": [{"key": key, "value": value} for key, value in GROUP.items(
 @pytest.mark.parametrize(
     ("promise", "rows", "manifests", "warning"),
     [
-        ("a pod group that nobody names", [{}], [PLACED], "no pod of the trace or the manifests names it"),
-        ("of which nobody says how large it is", [MEMBER], [], "there is no such PodGroup, and no label"),
+        ("a pod group that no pod names", [{}], [PLACED], "no pod of the trace or the manifests names it"),
+        ("whose size is not given", [MEMBER], [], "there is no such PodGroup, and no label"),
         ("that has fewer pods than it takes", [MEMBER], [PLACED], "has fewer pods in the trace"),
         (
-            "of which a gang of the trace may be placed in part",
+            "that may place a gang of the trace in part",
             [{**MEMBER, "pods": 4, "gang": True}],
             [PLACED],
             "may be placed in part",

@@ -180,7 +180,7 @@ def test_a_trace_is_written_at_once(
 
 def test_every_metric_that_the_reader_knows_is_asked_for() -> None:
     """The page names the same ones for curl."""
-    page = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "sources-live.md").read_text(encoding="utf-8")
     line = next(line for line in page.splitlines() if line.startswith("    for m in kube_pod_{"))
     named = line.removeprefix("    for m in ").split(";")[0].split()
     each = [f"{word.split('{')[0]}{end}" for word in named for end in word.split("{")[1][:-1].split(",")]

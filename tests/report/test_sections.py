@@ -217,7 +217,7 @@ def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     answer, *_, scores, costs = blocks(harness.make_report(runs), "headlines")
     assert isinstance(answer, Text)
     assert answer.lead
-    assert answer.text.startswith("Which one to take cannot be said: with one replay of each, ")
+    assert answer.text.startswith("No recommendation: one replay per plugin ")
     assert isinstance(scores, Scores)
     assert [change.verdict for _, _, change in scores.scores[2].values] == ["", "open"]
     assert isinstance(costs, Table)

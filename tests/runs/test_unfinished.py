@@ -267,7 +267,7 @@ def test_the_reason_stands_where_the_verdict_would(unknown: list[Run]) -> None:
     why = "the run times of 2 Workloads of the manifests are not known"
     assert f"c12: {why}" in table
     assert "waits and losses have no verdict" in table
-    assert f"Which one to take cannot be said: {why}" in comparison.table(brief=True)
+    assert f"No recommendation: {why}" in comparison.table(brief=True)
     changes = comparison.changes("wait.first_start.p95", "delay.mean")
     assert set(changes.filter(run="c16")["ground"]) == {"run times"}
     assert set(changes.filter(run="c16")["verdict"]) == {"?"}

@@ -8,7 +8,8 @@ from pathlib import Path
 from harness.plugins import load
 from harness.trace.schema import COLUMNS, REQUIRED
 
-TEXT = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+PAGES = ("traces.md", "sources.md", "sources-published.md", "sources-live.md")
+TEXT = "\n".join((Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 def rows_of(heading: str) -> list[list[str]]:

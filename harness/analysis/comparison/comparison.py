@@ -294,13 +294,15 @@ class Comparison:
         return self._figures.level(measured, place) if isinstance(self._figures, Shaken) else None
 
     def table(
-        self, *metrics: str, scope: str | None = "all", width: int | None = None, brief: bool = False
+        self,
+        *metrics: str,
+        scope: str | None = "all",
+        width: int | None = None,
+        brief: bool = False,
+        every_note: bool = False,
     ) -> str:
-        """The comparison for a terminal of so many columns, None for any number; the headlines by default.
-
-        A brief one has what is to be taken and the most important headlines only, as commands print it.
-        """
-        return text(self, metrics, scope, width, brief=brief)
+        """Headlines or metrics for a terminal of so many columns; brief with four notes, or every note."""
+        return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:
         """The same table for a pull request."""

@@ -106,8 +106,8 @@ class OneReplay:
 
             yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
         if Ground.REPLAY in undecided:
-            tells = f", and {in_vain}" if in_vain else "; --shake 10 tells"
-            yield f"no sign: with one replay of each, the difference may be luck{tells}"
+            tells = f", and {in_vain}" if in_vain else "; add --shake 10"
+            yield f"no sign: one replay of each cannot separate the difference from luck{tells}"
 
     def _cut_apart(self, place: int) -> bool:
         """Whether a run and the baseline are measured up to different times, since one of them was cut short.

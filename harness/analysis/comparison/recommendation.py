@@ -1,4 +1,4 @@
-"""Which of some runs to take, in a sentence with its condition; or why that cannot be said.
+"""Which of some runs to take, in a sentence with its condition; or why there is no recommendation.
 
 It rests on verdicts that are carried alone: those of twins, and values that are equal. A single replay of
 each is one draw of a chaotic system, and carries nothing of what differs.
@@ -25,7 +25,7 @@ SERVED = "goodput.of_demand"
 SHARES = "fairness.share_deviation"
 
 _TELLING = 10
-_TELLS = f"the same with --shake {_TELLING}"
+_ADD = f"Add `--shake {_TELLING}`"
 _LOSSES = {"restart": "all their progress", "resume": "no progress"}
 
 
@@ -119,7 +119,7 @@ def recommendation(comparison: Comparison) -> Recommendation | None:
         return None
     why_not = _refused(comparison, aims)
     if why_not:
-        return Recommendation(f"Which one to take cannot be said: {why_not}.")
+        return Recommendation(f"No recommendation: {why_not}.")
     places = range(1, len(comparison.runs))
     return _answer(comparison, [_sides(comparison, aims, place) for place in places])
 
@@ -148,29 +148,28 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
     """Why there is no answer; nothing where there is one."""
     for name, run in zip(comparison.names, comparison.runs, strict=True):
         if run.is_record:
-            return f"{name} is a record of what happened, which nobody can choose"
+            return f"{name} is a record of what happened, and no choice"
         if run.stopped is not None:
-            return f"{name} was ended where it went nowhere, so that its figures are not of all jobs"
+            return f"{name} was ended where it went nowhere, so its figures are not of all jobs"
     unknown = next((run.without_run_times for run in comparison.runs if run.without_run_times), "")
     if unknown:
         return unknown
     if not comparison.pairs.same_arrivals:
-        return "the runs differ in what arrives, which nobody chooses"
+        return "the runs differ in what arrives, and that is no choice"
     missing = [each.aim.name for each in aims if None in each.row.values]
     if missing:
         return f"not every run has a value for {_listed(missing)}"
     if comparison.shake is None:
-        differing = [each.aim.name for each in aims if len(set(each.row.values)) > 1]
-        if not differing:
+        if not any(len(set(each.row.values)) > 1 for each in aims):
             return ""
-        why = f"with one replay of each, differences in {_listed(differing)} may be luck"
+        why = "one replay per plugin cannot separate them from luck"
         in_vain = why_not_shaken(comparison.runs, comparison.pairs)
-        return f"{why}, and {in_vain}" if in_vain else f"{why}; {_TELLS} tells"
+        return f"{why}, and {in_vain}" if in_vain else f"{why}. {_ADD}"
     coarse = why_coarse(comparison.runs[0], comparison.shake)
     if coarse:
         return f"{coarse}; {SMALLER}"
     few = [each.aim.name for each in aims if any(of.ground is not Ground.TWINS for of in each.row.changes)]
-    more = f"; {_TELLS} has more" if comparison.shake.count < _TELLING else ""
+    more = f". {_ADD}" if comparison.shake.count < _TELLING else ""
     return f"too few twins have values for {_listed(few)}{more}" if few else ""
 
 

@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import chain
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.analysis.comparison.changes import Row
-from harness.analysis.comparison.figures import changed, digits_of, key_of, name_of, shown
+from harness.analysis.comparison.figures import changed, digits_of, name_of, shown
 from harness.analysis.comparison.head_text import head_html, head_lines, head_markdown
 from harness.analysis.comparison.headlines import ALARMS, BRIEF, SHOWN
-from harness.analysis.comparison.missing import about_missing, about_unshaken
-from harness.analysis.comparison.ping_pong import about_loops
+from harness.analysis.comparison.notes import remarks, stopped
 from harness.analysis.comparison.recommendation import recommendation
-from harness.analysis.comparison.samples import LOST
-from harness.analysis.metrics.finish_time import FINISH_TIMES
-from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
 from harness.analysis.metrics.unseen import does_not_see
 from harness.analysis.metrics.utilization import HOURS
 from harness.base.markdown import plain
 from harness.base.text import aligned, columns, counted, printable, told_apart
-from harness.base.units import format_amount, format_duration
-from harness.plugins.scopes import ALL
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
-    from harness.analysis.comparison.changes import Change
     from harness.plugins.measurement import Measurement
-    from harness.runs.run import Run
 
-_NAMED_GANGS = 3
-_NAMED_VALUES = 12
+_MOST_NOTES = 4
 _SHORTEST_NAME = 8
 
-_ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
-"""Options of replays -> what is measured where they are given only."""
-
-_OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
-_OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
 _NOTHING = "no metric was measured"
-_LOST_PART = f"{LOST}_of_allocated"
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NARROWED = "too narrow for intervals: a wider terminal, a pipe and --format csv have them"
 
@@ -109,11 +94,13 @@ def text(
     width: int | None = None,
     *,
     brief: bool = False,
+    every_note: bool = False,
 ) -> str:
     """For a terminal of so many columns; None for any number.
 
     Where the table is too wide, it goes without intervals, then run by run beside the baseline, and then with
-    metrics above their values. A brief one begins with what to take, and ends with how to see the rest.
+    metrics above their values. A brief one begins with what to take, has the first notes or every note, and
+    ends with how to see the rest.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
@@ -127,7 +114,13 @@ def text(
         answer = recommendation(comparison)
         head = [*([printable(answer.sentence), ""] if answer else []), *head]
         left = len(_selected(comparison, metrics, scope)) - len(shown)
-        notes = [*notes, *([f"--all shows {left:,} more lines"] if left else [])]
+        hidden = 0 if every_note else max(0, len(notes) - _MOST_NOTES)
+        more = [
+            f"{option} shows {counted(count, f'more {what}')}"
+            for option, count, what in (("--all", left, "line"), ("--notes", hidden, "note"))
+            if count
+        ]
+        notes = [*notes[: len(notes) - hidden], *([", ".join(more)] if more else [])]
     elif not metrics:
         notes = [*notes, *_unseen(shown)]
     return "\n".join([*_wrapped(head, width), "\n\n".join(parts), *_wrapped(notes, width)])
@@ -218,7 +211,7 @@ def markdown(
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
     first = [plain(answer.sentence), ""] if answer else []
-    cut = [f"- {plain(each)}" for each in _stopped(comparison)]
+    cut = [f"- {plain(each)}" for each in stopped(comparison)]
     return "\n".join([*first, *table, "", *cut, *head_markdown(comparison.head), *notes[:1]])
 
 
@@ -245,165 +238,6 @@ def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], 
 
 def _html_row(tag: str, cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-
-def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """What a reader must know to read the lines right."""
-    runs, names = comparison.runs, comparison.names
-    if len(runs) > 1:
-        yield from _about_changes(comparison, shown)
-    elif not names[0].startswith(runs[0].info["policy"]["name"]):
-        yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
-    yield from about_missing([line.row for line in shown], comparison.lack, names)
-    if comparison.shake is not None:
-        yield from about_unshaken(runs, comparison.measured, _ON_REQUEST)
-    yield from _about_windows(comparison, shown)
-    if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
-        yield from _about_capacity(comparison)
-    yield from _stopped(comparison)
-    for name, run in zip(names, runs, strict=True):
-        if run.is_record:
-            yield f"{name}: a record of what happened, no simulation"
-        if run.without_run_times:
-            yield f"{name}: {run.without_run_times}; waits and losses have no verdict"
-        yield from (f"{name}: {sentence}" for sentence in (*run.unmeasured.values(), *run.remarks))
-        gangs = run.info["outcome"]["half_bound_gangs"]
-        if gangs:
-            yield f"{name}: {_half_bound(gangs)}"
-        loops = about_loops(run)
-        if loops is not None:
-            yield f"{name}: {loops}"
-
-
-def _stopped(comparison: Comparison) -> Iterator[str]:
-    """Which runs were ended where they went nowhere."""
-    for name, run in zip(comparison.names, comparison.runs, strict=True):
-        if run.stopped is not None:
-            yield f"{name}: {run.stopped.told()}"
-
-
-def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """What is measured over what time and which jobs, where runs differ in that."""
-    if comparison.shake is not None:
-        found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
-        if any(found):
-            yield "all but waits of jobs that ended: of each twin over the windows that its runs share"
-        yield from chain.from_iterable(found)
-        return
-    window, windows = comparison.window, [run.window for run in comparison.runs]
-    if window is None:
-        spans = [format_duration(each.end - each.start) for each in windows]
-        each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
-        yield f"arrivals differ, so each run is measured over its own window: {each}"
-    elif not comparison.shares_window:
-        end = format_duration(window.end - window.start)
-        if comparison.shares[0].cut:
-            yield f"a run was cut short, so all is measured over the first {end}"
-        elif any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
-            yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
-        for place in range(len(windows)):
-            yield from _over_own_window(comparison, shown, place)
-    pairs = comparison.pairs
-    if not pairs.whole:
-        left = [
-            f"{jobs - pairs.count:,} only in {name}"
-            for name, jobs in zip(comparison.names, pairs.jobs, strict=True)
-            if jobs > pairs.count
-        ]
-        if window is not None:
-            yield f"jobs that arrive after that do not count: {', '.join(left)}"
-            return
-        yield (
-            f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
-            f"left out are {', '.join(left)}; all else is of each run's own jobs"
-        )
-
-
-def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: int) -> Iterator[str]:
-    """What a run's own files have, over its own window, where the table has other values."""
-    own = comparison.over_own_window(place)
-    told = []
-    for line in of_table:
-        each = line.measured
-        value = own.get(key_of(each), line.row.values[place])
-        if value != line.row.values[place]:
-            told.append(f"{name_of(each)} {shown(value, each.unit)}")
-    if told:
-        name, window = comparison.names[place], comparison.runs[place].window
-        span = format_duration(window.end - window.start)
-        over = f"over its own {span}, as its metrics.parquet has it"
-        over = over if comparison.shake is None else "over the own windows of its twins"
-        more = f" and {len(told) - _NAMED_VALUES:,} more" if len(told) > _NAMED_VALUES else ""
-        yield f"{name} {over}: {', '.join(told[:_NAMED_VALUES])}{more}"
-
-
-def _about_capacity(comparison: Comparison) -> Iterator[str]:
-    """What shares are shares of: the capacity of what jobs ask for."""
-    capacities = [_capacity(run) for run in comparison.runs]
-    if not any(capacities):
-        return
-    on_nodes = [bool(run.info["cluster"]["nodes"]) for run in comparison.runs]
-    if not comparison.differing_capacities and len(set(on_nodes)) == 1:
-        yield f"shares are of a capacity of {capacities[0]}"
-        return
-    each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
-    yield f"shares are of each run's own capacity: {each}"
-    without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
-    if 0 < len(without) < len(on_nodes):
-        yield f"{', '.join(without)}: there are no nodes: jobs start as a whole, within quotas"
-
-
-def _capacity(run: Run) -> str:
-    """The capacity of what jobs of a run ask for, and what makes it up."""
-    known = [
-        f"{format_amount(each, run.capacity[each])} {each}" for each in run.resources if each in run.capacity
-    ]
-    nodes = run.info["cluster"]["nodes"]
-    return f"{', '.join(known)} ({counted(nodes, 'node') if nodes else 'nominal quotas'})" if known else ""
-
-
-def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
-    """What gangs held in vain at the end, and the first of them by name."""
-    held: dict[str, int] = {}
-    for gang in gangs:
-        for resource, amount in gang["held"].items():
-            held[resource] = held.get(resource, 0) + amount
-    amounts = ", ".join(f"{format_amount(each, held[each])} of {each}" for each in sorted(held))
-    named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
-    more = ", ..." if len(gangs) > len(named) else ""
-    what = f"{len(gangs):,} gang{'s' if len(gangs) > 1 else ''} held {amounts or 'nodes'} at the end"
-    return f"{what} without all pods being bound: {', '.join(named)}{more}"
-
-
-def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
-    """What signs mean, where intervals come from, and what is not judged."""
-    changes = [change for line in shown for change in line.row.changes]
-    exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
-    against = f"changes are against {comparison.names[0]}"
-    yield f"▲ better, ▼ worse, ~ neither can be said, = equal{exact}; {against}"
-    yield from comparison.remarks(changes)
-    yield from _about_lost_work(comparison, shown)
-
-
-def _is_sure(change: Change) -> bool:
-    return change.exact and bool(change.difference)
-
-
-def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
-    """What part of the work is lost, where the baseline loses none, so that no percentage says it."""
-    from_nothing = [
-        line.measured.resource
-        for line in listed
-        if line.measured.metric == LOST and line.measured.scope == ALL
-        if line.row.values[0] == 0 and any(line.row.values[1:])
-    ]
-    for measured, parts in comparison.select() if from_nothing else ():
-        if measured.metric == _LOST_PART and measured.resource in from_nothing:
-            each = [
-                f"{name} {shown(part, measured.unit)}"
-                for name, part in zip(comparison.names[1:], parts[1:], strict=True)
-            ]
-            yield f"of what was allocated, {LOST} {measured.resource} is: {', '.join(each)}"
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:

@@ -47,7 +47,7 @@ def load_spec(path: Path) -> Spec:
     spec = (read_kueue if is_kueue(fields) else _read)(fields, source)
     faults += [Fault(name, "is not known here; is it misspelt?") for name in fields.unread()]
     if faults:
-        raise SpecError(str(path), faults, hint="docs/traces.md describes every field")
+        raise SpecError(str(path), faults, hint="docs/generate.md describes every field")
     return spec
 
 

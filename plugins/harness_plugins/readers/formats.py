@@ -122,7 +122,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "csv",
         "tables.short",
-        "tables of any columns, such as delimited text, by a short mapping: see docs/traces.md",
+        "tables of any columns, such as delimited text, by a short mapping: see docs/sources.md",
         sniff.is_canonical_csv,
         options=options.CSV_OPTIONS,
     ),

@@ -1,0 +1,199 @@
+"""What must be known to read a comparison's table right, in sentences; the most important ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from harness.analysis.comparison.figures import key_of, name_of, shown
+from harness.analysis.comparison.missing import about_missing, about_unshaken
+from harness.analysis.comparison.ping_pong import about_loops
+from harness.analysis.comparison.samples import LOST
+from harness.analysis.metrics.finish_time import FINISH_TIMES
+from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
+from harness.base.text import counted, printable
+from harness.base.units import format_amount, format_duration
+from harness.plugins.scopes import ALL
+
+if TYPE_CHECKING:
+    from harness.analysis.comparison import Comparison
+    from harness.analysis.comparison.changes import Change
+    from harness.analysis.comparison.table import Line
+    from harness.runs.run import Run
+
+_NAMED_GANGS = 3
+_NAMED_VALUES = 12
+
+_ON_REQUEST = {"--isolated": FINISH_TIMES, "--idle-causes": IDLE_METRICS}
+"""Options of replays -> what is measured where they are given only."""
+
+_OF_CAPACITY = ("utilization.", "goodput.", "backlog", "fairness.")
+_OF_WINDOW = (*_OF_CAPACITY, "fragmentation", "quota.", "reclaim.owed")
+_LOST_PART = f"{LOST}_of_allocated"
+
+
+def remarks(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
+    """What a reader must know: what signs mean, what is odd about runs, and how they were measured."""
+    runs, names = comparison.runs, comparison.names
+    legend, *about_changes = _about_changes(comparison, shown) if len(runs) > 1 else ("",)
+    if legend:
+        yield legend
+    elif not names[0].startswith(runs[0].info["policy"]["name"]):
+        yield f"{names[0]}: plugin {runs[0].info['policy']['name']}"
+    yield from stopped(comparison)
+    for name, run in zip(names, runs, strict=True):
+        yield from (f"{name}: {sentence}" for sentence in _about_run(run))
+    yield from about_changes
+    yield from about_missing([line.row for line in shown], comparison.lack, names)
+    if comparison.shake is not None:
+        yield from about_unshaken(runs, comparison.measured, _ON_REQUEST)
+    yield from _about_windows(comparison, shown)
+    if any(line.measured.metric.startswith(_OF_CAPACITY) for line in shown):
+        yield from _about_capacity(comparison)
+
+
+def _about_run(run: Run) -> Iterator[str]:
+    """What is odd about a run."""
+    if run.is_record:
+        yield "a record of what happened, no simulation"
+    if run.without_run_times:
+        yield f"{run.without_run_times}; waits and losses have no verdict"
+    yield from (*run.unmeasured.values(), *run.remarks)
+    gangs = run.info["outcome"]["half_bound_gangs"]
+    if gangs:
+        yield _half_bound(gangs)
+    loops = about_loops(run)
+    if loops is not None:
+        yield loops
+
+
+def stopped(comparison: Comparison) -> Iterator[str]:
+    """Which runs were ended where they went nowhere."""
+    for name, run in zip(comparison.names, comparison.runs, strict=True):
+        if run.stopped is not None:
+            yield f"{name}: {run.stopped.told()}"
+
+
+def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
+    """What is measured over what time and which jobs, where runs differ in that."""
+    if comparison.shake is not None:
+        found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
+        if any(found):
+            yield "all but waits of jobs that ended: of each twin over the windows that its runs share"
+        yield from chain.from_iterable(found)
+        return
+    window, windows = comparison.window, [run.window for run in comparison.runs]
+    if window is None:
+        spans = [format_duration(each.end - each.start) for each in windows]
+        each = ", ".join(f"{name} {span}" for name, span in zip(comparison.names, spans, strict=True))
+        yield f"arrivals differ, so each run is measured over its own window: {each}"
+    elif not comparison.shares_window:
+        end = format_duration(window.end - window.start)
+        if comparison.shares[0].cut:
+            yield f"a run was cut short, so all is measured over the first {end}"
+        elif any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
+            yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
+        for place in range(len(windows)):
+            yield from _over_own_window(comparison, shown, place)
+    pairs = comparison.pairs
+    if not pairs.whole:
+        left = [
+            f"{jobs - pairs.count:,} only in {name}"
+            for name, jobs in zip(comparison.names, pairs.jobs, strict=True)
+            if jobs > pairs.count
+        ]
+        if window is not None:
+            yield f"jobs that arrive after that do not count: {', '.join(left)}"
+            return
+        yield (
+            f"waits, jct, slowdown and lost work: of the {pairs.count:,} jobs that all runs have in common; "
+            f"left out are {', '.join(left)}; all else is of each run's own jobs"
+        )
+
+
+def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: int) -> Iterator[str]:
+    """What a run's own files have, over its own window, where the table has other values."""
+    own = comparison.over_own_window(place)
+    told = []
+    for line in of_table:
+        each = line.measured
+        value = own.get(key_of(each), line.row.values[place])
+        if value != line.row.values[place]:
+            told.append(f"{name_of(each)} {shown(value, each.unit)}")
+    if told:
+        name, window = comparison.names[place], comparison.runs[place].window
+        span = format_duration(window.end - window.start)
+        over = f"over its own {span}, as its metrics.parquet has it"
+        over = over if comparison.shake is None else "over the own windows of its twins"
+        more = f" and {len(told) - _NAMED_VALUES:,} more" if len(told) > _NAMED_VALUES else ""
+        yield f"{name} {over}: {', '.join(told[:_NAMED_VALUES])}{more}"
+
+
+def _about_capacity(comparison: Comparison) -> Iterator[str]:
+    """What shares are shares of: the capacity of what jobs ask for."""
+    capacities = [_capacity(run) for run in comparison.runs]
+    if not any(capacities):
+        return
+    on_nodes = [bool(run.info["cluster"]["nodes"]) for run in comparison.runs]
+    if not comparison.differing_capacities and len(set(on_nodes)) == 1:
+        yield f"shares are of a capacity of {capacities[0]}"
+        return
+    each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
+    yield f"shares are of each run's own capacity: {each}"
+    without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
+    if 0 < len(without) < len(on_nodes):
+        yield f"{', '.join(without)}: there are no nodes: jobs start as a whole, within quotas"
+
+
+def _capacity(run: Run) -> str:
+    """The capacity of what jobs of a run ask for, and what makes it up."""
+    known = [
+        f"{format_amount(each, run.capacity[each])} {each}" for each in run.resources if each in run.capacity
+    ]
+    nodes = run.info["cluster"]["nodes"]
+    return f"{', '.join(known)} ({counted(nodes, 'node') if nodes else 'nominal quotas'})" if known else ""
+
+
+def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
+    """What gangs held in vain at the end, and the first of them by name."""
+    held: dict[str, int] = {}
+    for gang in gangs:
+        for resource, amount in gang["held"].items():
+            held[resource] = held.get(resource, 0) + amount
+    amounts = ", ".join(f"{format_amount(each, held[each])} of {each}" for each in sorted(held))
+    named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
+    more = ", ..." if len(gangs) > len(named) else ""
+    what = f"{len(gangs):,} gang{'s' if len(gangs) > 1 else ''} held {amounts or 'nodes'} at the end"
+    return f"{what} without all pods being bound: {', '.join(named)}{more}"
+
+
+def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
+    """What signs mean, where intervals come from, and what is not judged."""
+    changes = [change for line in shown for change in line.row.changes]
+    exact = ", △ ▽ the same in every twin" if any(map(_is_sure, changes)) else ""
+    against = f"changes are against {comparison.names[0]}"
+    yield f"▲ better, ▼ worse, ~ neither can be said, = equal{exact}; {against}"
+    yield from comparison.remarks(changes)
+    yield from _about_lost_work(comparison, shown)
+
+
+def _is_sure(change: Change) -> bool:
+    return change.exact and bool(change.difference)
+
+
+def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator[str]:
+    """What part of the work is lost, where the baseline loses none, so that no percentage says it."""
+    from_nothing = [
+        line.measured.resource
+        for line in listed
+        if line.measured.metric == LOST and line.measured.scope == ALL
+        if line.row.values[0] == 0 and any(line.row.values[1:])
+    ]
+    for measured, parts in comparison.select() if from_nothing else ():
+        if measured.metric == _LOST_PART and measured.resource in from_nothing:
+            each = [
+                f"{name} {shown(part, measured.unit)}"
+                for name, part in zip(comparison.names[1:], parts[1:], strict=True)
+            ]
+            yield f"of what was allocated, {LOST} {measured.resource} is: {', '.join(each)}"

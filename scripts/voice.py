@@ -1,0 +1,150 @@
+"""Measures how pages, docstrings and messages read: `python scripts/voice.py [FILE...]`.
+
+Prints what is beyond the bounds, line by line; without files, of the pages that the suite measures.
+`--count` prints one line a file instead: the form of tests/docs/voice.txt, which the suite allows.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+ROOT = Path(__file__).resolve().parents[1]
+MOST_WORDS, MOST_ON_AVERAGE, MOST_IN_A_LINE, MOST_IN_A_CELL = 30, 18, 120, 200
+PHRASES = (
+    "of which|that is said|which is said|as it has it|is told|are told|stands there|whom nobody|nobody else"
+)
+_FORBIDDEN = re.compile(rf"\b({PHRASES})\b", re.IGNORECASE)
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) +|#")
+_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKS = re.compile(r"^(?:#+|>+|[-*+]|\d+\.) +|\*\*|<[^>]+>")
+_END = re.compile(
+    r"""(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!\bal\.)["'”’)*_]*\s+"""
+    r"""(?=["'“‘(*_\[]*(?:[A-Z0-9`▲▼~≥=?-]|harness|kube))"""
+)
+
+
+class Fault(NamedTuple):
+    """What is beyond a bound: the line where it begins, which bound, and the text."""
+
+    line: int
+    kind: str
+    text: str
+
+
+class Passage(NamedTuple):
+    """Text that is read in one go: the line where it begins, and whether it is the cell of a table."""
+
+    line: int
+    text: str
+    cell: bool = False
+
+
+def passages(markdown: str) -> Iterator[Passage]:
+    """The paragraphs, items, headings and cells of a page, without its code."""
+    begun, lines, fenced, item = 0, list[str](), False, False
+    for number, line in enumerate([*markdown.split("\n"), ""], 1):
+        fence = line.lstrip().startswith("```")
+        code = fenced or fence or (line.startswith("    ") and not lines and not item)
+        fenced = fenced != fence
+        row = not code and line.lstrip().startswith("|")
+        starts = bool(_ITEM.match(line))
+        if line.strip() and not line.startswith(" "):
+            item = starts and not line.startswith("#")
+        if lines and (code or row or starts or not line.strip() or lines[0].startswith("#")):
+            yield Passage(begun, " ".join(lines))
+            lines = []
+        if row:
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            yield from (Passage(number, cell.strip(), cell=True) for cell in cells if cell.strip(" -:"))
+        elif not code and line.strip():
+            begun = begun if lines else number
+            lines.append(line.strip())
+
+
+def plain(text: str) -> str:
+    """A passage without marks: a piece of code is one word, a link its text."""
+    return _MARKS.sub("", _LINK.sub(r"\1", _CODE.sub("`code`", text))).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of plain text; neither an abbreviation nor a colon ends one."""
+    return [each for each in _END.split(text) if each]
+
+
+def words(sentence: str) -> int:
+    """How many words a reader counts: those with a letter or a digit."""
+    return sum(bool(re.search(r"\w", each)) for each in sentence.split())
+
+
+def faults_of_passage(passage: Passage) -> Iterator[Fault]:
+    """Sentences and cells that are too long, and forbidden phrases."""
+    text = plain(passage.text)
+    if passage.cell and (size := len(_LINK.sub(r"\1", passage.text))) > MOST_IN_A_CELL:
+        yield Fault(passage.line, f"a cell of {size} characters", text)
+    for sentence in sentences(text):
+        if words(sentence) > MOST_WORDS:
+            yield Fault(passage.line, f"{words(sentence)} words", sentence)
+    yield from (Fault(passage.line, f"“{found[0]}”", text) for found in _FORBIDDEN.finditer(text))
+
+
+def faults_of_page(markdown: str) -> list[Fault]:
+    """What is beyond the bounds in a page; the lines of code and tables may be of any length."""
+    found, counted, fenced = list[Fault](), list[int](), False
+    for number, line in enumerate(markdown.split("\n"), 1):
+        fenced = fenced != line.lstrip().startswith("```")
+        if len(line) > MOST_IN_A_LINE and not fenced and not re.match(r" *\||    ", line):
+            found.append(Fault(number, f"a line of {len(line)} characters", line))
+    for passage in passages(markdown):
+        found += faults_of_passage(passage)
+        if not passage.cell and not passage.text.startswith("#"):
+            counted += map(words, sentences(plain(passage.text)))
+    if sum(counted) > MOST_ON_AVERAGE * len(counted):
+        found.append(Fault(1, f"{sum(counted) / len(counted):.1f} words a sentence", "on average"))
+    return sorted(found)
+
+
+def faults_of_code(source: str) -> list[Fault]:
+    """What is beyond the bounds in docstrings, and in other texts of four words or more: messages."""
+    found = set[Fault]()
+    for node in ast.walk(ast.parse(source)):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        texts = [str(part.value) if isinstance(part, ast.Constant) else "code" for part in parts]
+        if isinstance(node, ast.JoinedStr | ast.Constant) and " " in (text := "".join(texts)):
+            for passage in passages(text):
+                if passage.text.count(" ") > 2:
+                    found |= set(faults_of_passage(passage._replace(line=node.lineno + passage.line - 1)))
+    return sorted(found)
+
+
+def faults_of(path: Path) -> list[Fault]:
+    """What is beyond the bounds in a file of Markdown or of Python."""
+    text = path.read_text(encoding="utf-8")
+    return faults_of_code(text) if path.suffix == ".py" else faults_of_page(text)
+
+
+def pages() -> list[Path]:
+    """The pages that the suite measures."""
+    patterns = ("*.md", "docs/*.md", "plugins/*.md", "traces/*.md")
+    return [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+
+
+@click.command(help=__doc__)
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--count", is_flag=True, help="One line a file: its name and how many faults it has.")
+def main(files: tuple[Path, ...], count: bool) -> None:
+    """Print faults, or how many there are."""
+    for path in files or pages():
+        name, found = path.resolve().relative_to(ROOT).as_posix(), faults_of(path)
+        lines = [f"{name}:{each.line}: {each.kind}: {each.text}\n" for each in found]
+        click.echo(f"{name} {len(found)}\n" if count and found else "".join(lines), nl=False)
+
+
+if __name__ == "__main__":
+    main()

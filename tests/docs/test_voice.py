@@ -1,0 +1,78 @@
+"""How pages read: sentences, lines and cells keep bounds, and no page gets worse."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINES = (Path(__file__).parent / "voice.txt").read_text(encoding="utf-8").splitlines()
+ALLOWED = {name: int(count) for name, count in map(str.split, LINES)}
+"""How many faults a page may still have; `python scripts/voice.py --count` prints these lines."""
+
+
+@pytest.fixture(scope="module")
+def voice() -> ModuleType:
+    """`scripts/voice.py`, which is in no package."""
+    spec = importlib.util.spec_from_file_location("harness_voice", ROOT / "scripts" / "voice.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["harness_voice"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_page_reads_worse_than_it_did(voice: ModuleType) -> None:
+    """A page without an allowance has no fault, and an allowance names a page that needs it."""
+    found = {path.relative_to(ROOT).as_posix(): voice.faults_of(path) for path in voice.pages()}
+    worse = [
+        f"{name}: {len(faults)} faults, {ALLOWED.get(name, 0)} allowed; python scripts/voice.py {name}"
+        for name, faults in found.items()
+        if len(faults) > ALLOWED.get(name, 0)
+    ]
+    assert not worse
+    assert not [name for name in ALLOWED if not found[name]], "these need no allowance any more"
+
+
+def test_the_changelog_of_a_version_fits_a_screen_or_two() -> None:
+    """A reader of a release wants what it brought, and not its history."""
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert max(len(version.splitlines()) for version in changelog.split("\n## ")[1:]) <= 80
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("Short. " * 17, []),
+        ("a " * 31, ["31 words", "31.0 words a sentence"]),
+        ("Ends. harness " + "a " * 29, []),
+        ("a " * 19 + "b.", ["20.0 words a sentence"]),
+        ("See `a b c d` and [one two](three.md). It does.", []),
+        ("Such as e.g. This " + "a " * 27, ["31 words", "31.0 words a sentence"]),
+        ("It waits, which is said.", ["“which is said”"]),
+        ("x" * 121, ["a line of 121 characters"]),
+        ("| " + "x" * 200 + " |", []),
+        ("| " + "x" * 201 + " |", ["a cell of 201 characters"]),
+        ("```\n" + "one " * 40 + "\n```", []),
+        ("    harness " + "one " * 40, []),
+        ("- an item\n    " + "a " * 29, ["31 words", "31.0 words a sentence"]),
+        ("- an item\n- " + "a " * 28, []),
+        ("# " + "a " * 31, ["31 words"]),
+    ],
+)
+def test_what_is_beyond_a_bound_is_found(voice: ModuleType, text: str, kinds: list[str]) -> None:
+    """Code is not read, items and cells are read by themselves, and a link counts as its text."""
+    assert [fault.kind for fault in voice.faults_of_page(text)] == kinds
+
+
+def test_docstrings_and_messages_are_read_too(voice: ModuleType) -> None:
+    """A piece that a message fills in counts as one word."""
+    long = "one " * 29
+    source = f'def f(x):\n    """{long} two three."""\n    return f"{long} {{x}} four."\n'
+    found = voice.faults_of_code(source)
+    assert [(fault.line, fault.kind) for fault in found] == [(2, "31 words"), (3, "31 words")]
