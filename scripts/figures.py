@@ -50,6 +50,18 @@ ON_AND_OFF = (
 """Of the page of `waitForPodsReady`."""
 
 
+RELEASES = "docs/kueue-releases.md"
+UPGRADE = (
+    "-p fairsharing@today -p fairsharing@next -p fairsharing@rules --set today.kueueVersion=v0.15 "
+    "--set rules.featureGates=DisableWaitForPodsReady=true"
+)
+UPGRADED = {
+    "mix": f"harness replay traces/mix.parquet {UPGRADE} --until 2d",
+    "philly": f"harness replay traces/philly.parquet {UPGRADE} --window 30d..34d",
+}
+"""Of the page of Kueue's releases."""
+
+
 class Runs:
     """The runs that pages speak of, replayed when they are asked for.
 
@@ -68,6 +80,11 @@ class Runs:
     def pods_ready(self, which: str) -> harness.Run:
         """Philly with `waitForPodsReady` on or off, as its page replays it."""
         return self._found(f"results/philly/kueue-classic@{which}-*", [f"harness {ON_AND_OFF}"])
+
+    def upgraded(self, trace: str, which: str) -> harness.Run:
+        """A trace with one of the releases of Kueue, as their page replays it."""
+        command = f"{UPGRADED[trace]} -o results/upgrade"
+        return self._found(f"results/upgrade/{trace}/fairsharing@{which}-*", [command])
 
     def six(self, plugin: str) -> harness.Run:
         """Philly with one of six plugins, as their page replays it."""
@@ -261,7 +278,25 @@ def _whole_nodes(runs: Runs) -> list[str]:
     return [f"{whole.gather(timed_out).sum():,}"]
 
 
+def _upgrade(trace: str, metric: str) -> Callable[[Runs], list[str]]:
+    """A row of the table of releases: 0.15, the newest, and the newest without waiting for pods."""
+    return lambda runs: [value(runs.upgraded(trace, each), metric) for each in ("today", "next", "rules")]
+
+
+_UPGRADES = (
+    ("mix", "two days of `mix`: jobs that are not finished", "jobs.unfinished"),
+    ("mix", "two days of `mix`: mean delay, of unfinished jobs what has accrued", "delay.mean"),
+    ("mix", "two days of `mix`: preemptions", "disruption.preemptions"),
+    ("philly", "four days of Philly: 95th percentile of the wait", "wait.first_start.p95"),
+    ("philly", "four days of Philly: mean delay", "delay.mean"),
+    ("philly", "four days of Philly: preemptions", "disruption.preemptions"),
+)
+
 CLAIMS = (
+    *(
+        Claim(RELEASES, f"| {head} | {{}} | {{}} | {{}} |", _upgrade(trace, metric))
+        for trace, head, metric in _UPGRADES
+    ),
     Claim(
         PODS_READY,
         "there are {} time-outs of {} jobs, and {} preemptions instead of {}.",

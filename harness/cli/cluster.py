@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,6 +162,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             {"namespace": local.namespace, "name": local.name, "cluster_queue": local.cluster_queue}
             for local in cluster.local_queues.values()
         ],
+        "kueue": None if cluster.kueue_controller is None else asdict(cluster.kueue_controller),
         "elastic_quotas": [
             {
                 "name": quota.name,
@@ -216,6 +218,8 @@ def _report(content: Mapping[str, Any]) -> list[str]:
     lines = [printable(f"{content['source']}: {_counts(content)}")]
     if content["plugin"] is not None:
         lines.append(f"the KubeSchedulerConfiguration selects the plugin {content['plugin']}")
+    if content["kueue"] is not None:
+        lines.append(printable(f"Kueue {content['kueue']['tag']} runs, as {content['kueue']['where']} says"))
     lines += _table(
         ("resource", f"total of {counted(nodes['count'], 'node')}"),
         [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],

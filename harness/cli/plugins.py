@@ -13,6 +13,7 @@ from harness.base.options import Option, durations, option_text
 from harness.base.text import aligned, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
+from harness.cli.plugins_kueue import told_of_release
 from harness.cli.plugins_new import new
 from harness.plugins import Plugins
 
@@ -26,18 +27,27 @@ _WIDTH = 100
 Examples:
   harness plugins
   harness plugins --json
+  harness plugins --kueue-version v0.15
   harness plugins new least-slack""",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of a table.")
+@click.option(
+    "--kueue-version",
+    metavar="RELEASE",
+    help="Print what this release of Kueue decides differently from the newest that is recorded.",
+)
 @click.pass_context
-def plugins(ctx: click.Context, as_json: bool) -> None:
+def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> None:
     """List plugins: where they come from, what they register with which options, and which are broken.
 
     `new` writes the package of another one.
     """
     if ctx.invoked_subcommand is not None:
-        if as_json:
-            raise click.UsageError("--json is of the list, and not of its commands")
+        if as_json or kueue_version is not None:
+            raise click.UsageError("--json and --kueue-version are of the list, and not of its commands")
+        return
+    if kueue_version is not None:
+        click.echo("\n".join(told_of_release(kueue_version, as_json=as_json)))
         return
     loaded = loaded_plugins(ctx)
     click.echo(json.dumps(_document(loaded)) if as_json else "\n\n".join(_report(loaded)))

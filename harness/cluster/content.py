@@ -21,6 +21,7 @@ from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.kinds.scheduling_groups import SchedulingGroup
 from harness.cluster.kinds.selectors import LabelSelector, Requirement, Taint
 from harness.cluster.kinds.topology import Topology
+from harness.cluster.kueue_controller import KueueController
 from harness.cluster.model import (
     NAMESPACE_NAME,
     AdmissionCheck,
@@ -60,6 +61,7 @@ _KINDS: Mapping[str, type] = {
     "pod group of kube-scheduler": SchedulingGroup,
     "KubeSchedulerConfiguration": SchedulerConfiguration,
     "Configuration of Kueue": KueueConfiguration,
+    "controller of Kueue": KueueController,
 }
 """Kinds that are told object by object, beside namespaces, in the order in which they are told."""
 
@@ -142,6 +144,7 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
         {"/".join(filter(None, key)): each for key, each in cluster.scheduling_groups.items()},
         {} if cluster.scheduler is None else {"": cluster.scheduler},
         {} if cluster.kueue is None else {"": cluster.kueue},
+        {} if cluster.kueue_controller is None else {"": cluster.kueue_controller},
     )
     found = {
         kind: {name: told(named[name]) for name in sorted(named)}
@@ -185,7 +188,7 @@ def told(value: Any) -> dict[str, str]:
 
 def _fields(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
     for item in fields(value):
-        if not prefix and item.name in ("name", "namespace"):
+        if (not prefix and item.name in ("name", "namespace")) or not item.compare:
             continue
         own = getattr(value, item.name)
         usual = _default(item)

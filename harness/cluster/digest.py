@@ -38,5 +38,7 @@ def _plain(value: Any) -> object:
 
 def _counts(item: Field[Any], value: Any) -> bool:
     """Whether a field is part of a digest: a `NEWER` one only where something was said of it."""
+    if not item.compare:
+        return False
     usual = item.default if item.default_factory is MISSING else item.default_factory()
     return not item.metadata.keys() & NEWER.keys() or getattr(value, item.name) != usual

@@ -16,6 +16,7 @@ from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
 from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue import implied_cohorts
 from harness.cluster.kinds.table import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
+from harness.cluster.kueue_controller import is_kueue_controller, kueue_controller
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.owners import matched
 from harness.cluster.yaml.documents import Document, read_documents
@@ -159,9 +160,10 @@ def cluster_of(
         ),
         scheduler=next(iter(draft.schedulers.values()), None),
         kueue=next(iter(draft.kueue_configurations), None),
+        kueue_controller=kueue_controller(manifests),
         warnings=(
             *draft.warnings.sentences(),
-            *(_said_of(*kind, count) for kind, count in sorted(not_read.items())),
+            *(_said_of(*kind, count) for kind, count in sorted(not_read.items()) if count),
         ),
         source=source,
         manifests=tuple(manifests),
@@ -237,7 +239,7 @@ def read_object(
     group, _, number = version.rpartition("/")
     known = kinds.get((group, kind))
     if known is None:
-        not_read[kind, version] += 1
+        not_read[kind, version] += not is_kueue_controller(content)
         return None
     if number not in known.versions:
         wanted = " or ".join(f"{group}/{known}" if group else known for known in known.versions)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.kinds.topology import Topology
     from harness.cluster.kinds.workloads import Workload
+    from harness.cluster.kueue_controller import KueueController
 
 _T = TypeVar("_T")
 
@@ -226,6 +227,7 @@ class Cluster:
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration; None when none is given.
         kueue: Kueue's own Configuration; None when none is given.
+        kueue_controller: Kueue's controller, whose image says which release runs; None when none is given.
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
@@ -260,6 +262,7 @@ class Cluster:
     manifests: tuple[Mapping[str, Any], ...] = ()
     scale: Fraction = Fraction(1)
     topologies: Mapping[str, Topology] = field(default_factory=frozen, metadata=NEWER)
+    kueue_controller: KueueController | None = field(default=None, metadata=NEWER)
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
     scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
     files: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ from harness.cluster.kinds.kueue_configuration import (
     AdmissionFairSharing,
     KueueConfiguration,
 )
-from harness.cluster.kinds.kueue_gates import KNOWN_GATES
+from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
 from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
 from harness.cluster.kinds.pods import Pod, PodSpec
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
@@ -36,6 +36,14 @@ from harness.cluster.kinds.selectors import Requirement, Taint, Toleration
 from harness.cluster.kinds.topology import Topology
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.kinds.workloads import PRIORITY_BOOST, Workload
+from harness.cluster.kueue_releases import (
+    NEWEST,
+    RELEASES,
+    Release,
+    nearest_release,
+    release_named,
+    state_at,
+)
 from harness.cluster.model import (
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,
@@ -60,13 +68,16 @@ __all__ = [
     "CAPACITY",
     "CORE_RESOURCES",
     "GATES",
+    "GATES_BY_RELEASE",
     "HOSTNAME",
-    "KNOWN_GATES",
     "KOORDINATOR",
     "KOORDINATORS",
+    "NEWEST",
     "PERMITTED_STRATEGIES",
     "PRIORITY_BOOST",
     "QUOTA_NAME_LABEL",
+    "RELEASES",
+    "RULES_BY_RELEASE",
     "STRATEGIES",
     "SYSTEM_PRIORITY_CLASSES",
     "TO_FINAL_SHARE",
@@ -90,6 +101,7 @@ __all__ = [
     "PodSpec",
     "PriorityClass",
     "QuotaLeaves",
+    "Release",
     "Requirement",
     "ResourceFlavor",
     "ResourceGroup",
@@ -106,11 +118,16 @@ __all__ = [
     "frozen",
     "group_name",
     "is_koordinators",
+    "is_on",
     "leaves_of",
     "leaving",
     "membership_of",
+    "nearest_release",
+    "release_named",
     "saturating_amounts",
     "semantics_of",
     "standing_of",
+    "state_at",
     "taint_text",
+    "why_refused",
 ]

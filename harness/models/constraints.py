@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import final
 
 from harness.base.errors import ClusterError, Fault
@@ -29,23 +29,28 @@ class Constraints:
         if faults:
             raise ClusterError(where, faults)
 
-    def allow(self, flavor: ResourceFlavor) -> bool:
+    def allow(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> bool:
         """Whether pods tolerate a flavor's taints, and select its labels where they care about them."""
-        return not self.misfit(flavor)
+        return not self.misfit(flavor, keys)
 
-    def misfit(self, flavor: ResourceFlavor) -> str:
+    def misfit(self, flavor: ResourceFlavor, keys: Container[str] | None = None) -> str:
         """Why pods cannot run in a flavor; "" where they may.
 
         What they select by a label that the flavor does not have is for the flavor's nodes to decide.
+
+        Args:
+            flavor: the flavor.
+            keys: by which labels they may select; None for those that the flavor has.
         """
         taint = self._untolerated(flavor.taints, flavor)
         if taint is not None:
             return f"has the taint {taint_text(taint)}, which it does not tolerate"
         labels = flavor.node_labels
+        keys = labels if keys is None else keys
         for key, value in self._selector.items():
-            if key in labels and labels[key] != value:
-                return f"has nodes with {key}={labels[key]}, and it selects {key}={value}"
-        terms = [[item for item in term if item.key in labels] for term in self._terms]
+            if key in keys and labels.get(key) != value:
+                return f"has nodes with {key}={labels.get(key, '')}, and it selects {key}={value}"
+        terms = [[item for item in term if item.key in keys] for term in self._terms]
         # Terms are alternatives: one that says nothing about this flavor's labels lets it through.
         if terms and not any(all(item.matches(labels) for item in term) for term in terms):
             return "has nodes that its node affinity does not select"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from harness.base.pod_set import PodSet
 from harness.policy.decisions import (
+    CONTROLLER_CRASH,
     Admit,
     Bind,
     Decision,
@@ -38,6 +39,7 @@ from harness.policy.protocol import (
 from harness.policy.view import View
 
 __all__ = [
+    "CONTROLLER_CRASH",
     "ENDLESS",
     "Admit",
     "Arrival",

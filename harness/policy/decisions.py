@@ -13,6 +13,9 @@ from typing import Any, TypeAlias, final
 from harness.base.frozen import Frozen
 from harness.policy.job import Job
 
+CONTROLLER_CRASH = "ControllerCrash"
+"""The reason of a `Refuse` where the real component would have crashed; a replay tells of it in the end."""
+
 _NOTHING: Mapping[str, Any] = Frozen({})
 
 

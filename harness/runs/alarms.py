@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.base.units import format_duration
+from harness.policy import CONTROLLER_CRASH
 from harness.runs.recorded import notes_of
 
 if TYPE_CHECKING:
@@ -19,6 +22,7 @@ def alarms(run: Run) -> Iterator[str]:
     yield from notes_of(run.info)
     if run.info.get("kept", "all") != "all":
         return
+    yield from _crashes(run)
     started, admitted = pl.col("start_time").is_not_null(), pl.col("admitted_time").is_not_null()
     counts = run.micros("jobs").select(
         jobs=pl.len(),
@@ -44,6 +48,19 @@ def alarms(run: Run) -> Iterator[str]:
             f"{found['idle']:,} of {found['admitted']:,} jobs that were admitted never ran: no node took "
             f"their pods, or not all of a gang's, and they keep their quota; "
             f"{_explained(run, found['first_idle'])}"
+        )
+
+
+def _crashes(run: Run) -> Iterator[str]:
+    """When and why the real component would have crashed first."""
+    crashes = run.micros("decisions").filter(pl.col("reason") == CONTROLLER_CRASH)
+    first = crashes.select("time", "job_id", "detail", jobs=pl.len()).head(1).collect()
+    if not first.is_empty():
+        time, job, detail, jobs = first.row(0)
+        yield (
+            f"the real controller would have crashed, first {format_duration(time)} after the beginning at "
+            f"{job} (jobs: {jobs:,}), and again after each restart: {json.loads(detail)['message']}; "
+            f"{_explained(run, job)}"
         )
 
 

@@ -32,6 +32,7 @@ CORPORA = (
     "kueue-cycles-upstream",
     "kueue-cycles-dev",
     "kueue-cycles2-dev",
+    *(f"kueue-cycles-v0.{minor}-dev" for minor in range(13, 20)),
     "kueue-afs-dev",
     "kueue-podsready-dev",
     "kueue-tas-dev",

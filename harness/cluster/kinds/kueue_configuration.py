@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from harness.base.options import did_you_mean
 from harness.base.units import MINUTE
 from harness.cluster.draft import Draft
-from harness.cluster.kinds.kueue_gates import KNOWN_GATES
+from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
 from harness.cluster.kinds.wait_for_pods_ready import (
     WaitForPodsReady,
     read_duration,
@@ -26,28 +26,31 @@ STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
 PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
 """The lists of strategies that Kueue takes."""
 
-GATES: Mapping[str, bool] = frozen(
-    {
-        "AdmissionFairSharing": True,
-        "AdmissionGatedBy": True,
-        "DisableWaitForPodsReady": False,
-        "FairSharingPreemptWithinNominal": True,
-        "FairSharingPrioritizeNonBorrowing": True,
-        "FlavorFungibilityImplicitPreferenceDefault": False,
-        "FlavorFungibilityPreserveScanProgress": True,
-        "PartialAdmission": True,
-        "PrioritizePreemptorWorkloads": False,
-        "PriorityBoost": False,
-        "PrioritySortingWithinCohort": True,
-        "ReclaimablePods": True,
-        "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
-        "SchedulingEquivalenceHashing": True,
-        "TASHandleOverlappingFlavors": True,
-        "TASProfileMixed": True,
-        "TASRecomputeAssignmentWithinSchedulingCycle": True,
-    }
+GATES = (
+    "AdmissionFairSharing",
+    "AdmissionGatedBy",
+    "DisableWaitForPodsReady",
+    "FairSharingPreemptWithinNominal",
+    "FairSharingPrioritizeNonBorrowing",
+    "FlavorFungibility",
+    "FlavorFungibilityImplicitPreferenceDefault",
+    "FlavorFungibilityPreserveScanProgress",
+    "HierarchicalCohorts",
+    "LendingLimit",
+    "PartialAdmission",
+    "PrioritizePreemptorWorkloads",
+    "PriorityBoost",
+    "PrioritySortingWithinCohort",
+    "ReclaimablePods",
+    "RecomputeAssignmentUponPreemptionTargetsOverlap",
+    "SchedulerTimestampPreemptionBuffer",
+    "SchedulingEquivalenceHashing",
+    "TASHandleOverlappingFlavors",
+    "TASProfileMixed",
+    "TASRecomputeAssignmentWithinSchedulingCycle",
+    "TopologyAwareScheduling",
 )
-"""The feature gates that are modelled, with their defaults."""
+"""The feature gates that are modelled, those of older releases included."""
 
 
 _SAMPLING_INTERVAL = 5 * MINUTE
@@ -77,10 +80,12 @@ class KueueConfiguration:
         strategies: fair sharing's preemption strategies; None where fair sharing is off.
         admission: admission fair sharing; None where it is off.
         gates: the modelled feature gates that it sets.
+        other_gates: those that it sets and that are not modelled; not part of a run's identity.
         evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
             the time of its eviction.
         pods_ready: what becomes of workloads whose pods are not ready in time, unless the feature gate
             `DisableWaitForPodsReady` is on; None where nobody looks.
+        pods_ready_given: whether it says so itself; else it is the default of Kueue since 0.19.
     """
 
     strategies: tuple[str, ...] | None = None
@@ -88,6 +93,8 @@ class KueueConfiguration:
     gates: Mapping[str, bool] = field(default_factory=frozen)
     evicted_last: bool = True
     pods_ready: WaitForPodsReady | None = field(default_factory=WaitForPodsReady, metadata=NEWER)
+    pods_ready_given: bool = field(default=False, metadata=NEWER)
+    other_gates: Mapping[str, bool] = field(default_factory=frozen, compare=False)
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
@@ -112,17 +119,26 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
                 "all usage counts as 0, and orders no jobs",
             )
     table = fields.child("featureGates")
-    gates = {}
+    gates: dict[str, bool] = {}
+    others: dict[str, bool] = {}
     for name in table:
         on = table.boolean(name)
-        if name in GATES:
-            gates[name] = on
-        elif name not in KNOWN_GATES:
-            hint = did_you_mean(name, KNOWN_GATES)
+        if name in GATES_BY_RELEASE:
+            (gates if name in GATES else others)[name] = on
+        else:
+            hint = did_you_mean(name, GATES_BY_RELEASE)
             table.fault(name, f"is no feature gate of Kueue, which does not start with it; {hint}")
     pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
     draft.kueue_configurations.append(
-        KueueConfiguration(strategies, admission, frozen(gates), evicted_last, pods_ready)
+        KueueConfiguration(
+            strategies,
+            admission,
+            frozen(gates),
+            evicted_last,
+            pods_ready,
+            pods_ready_given="waitForPodsReady" in fields,
+            other_gates=frozen(others),
+        )
     )
     if len(draft.kueue_configurations) > 1:
         fields.fault("", "is a second Configuration of Kueue; give one")

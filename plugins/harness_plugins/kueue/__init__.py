@@ -15,6 +15,7 @@ from harness_plugins.kueue.options import (
     checked,
     parse_check_delays,
     parse_gates,
+    parse_release,
     parse_strategies,
     parse_weights,
 )
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
 _COMMON = (
     LATENCY,
+    Option(
+        "kueueVersion",
+        "",
+        "the release of Kueue: v0.17.8, v0.17 for its newest patch, or ff69552; else that of the cluster's "
+        "controller, else the newest",
+        type=checked(parse_release),
+    ),
     Option(
         "featureGates",
         "",

@@ -9,18 +9,23 @@ from harness.base.errors import ClusterError, Fault, OptionError
 from harness.base.options import did_you_mean
 from harness.base.units import SECOND, format_duration
 from harness.models.cluster import (
+    NEWEST,
     STRATEGIES,
     AdmissionFairSharing,
     Cluster,
     KueueConfiguration,
+    Release,
     WaitForPodsReady,
+    nearest_release,
 )
 from harness.policy import Possible, View
+from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
     parse_check_delays,
     parse_gates,
+    parse_release,
     parse_strategies,
     parse_weights,
 )
@@ -78,6 +83,7 @@ def _policy(
     shortcuts: Shortcuts | None,
 ) -> KueuePolicy:
     gates = _gates(cluster, options)
+    cluster = as_read(cluster, gates)
     scheduler = Scheduler(
         cluster,
         gates,
@@ -104,13 +110,43 @@ def _policy(
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """Which jobs can never start; fair sharing changes nothing of that."""
     gates = _gates(cluster, options)
+    cluster = as_read(cluster, gates)
     return Impossible(cluster, Cache(cluster), gates, _binder(cluster)).never
 
 
+def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
+    """The release that is asked for, else the one of the cluster's controller, else the newest."""
+    asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
+    if asked is not None:
+        return asked
+    return (nearest_release(controller.tag) if controller is not None else None) or NEWEST
+
+
+def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
+    """Which release is taken, where no option says it."""
+    release, controller = release_of(cluster, options), cluster.kueue_controller
+    if options["kueueVersion"]:
+        return
+    if controller is None:
+        yield (
+            f"no manifest says which release of Kueue runs: it decides as {release} does, the newest that is "
+            "recorded; --set kueueVersion=v0.17 takes another one"
+        )
+        return
+    told = f"Kueue decides as {release} does: {controller.where} runs {controller.tag}"
+    if nearest_release(controller.tag) is None:
+        yield f"{told}, which is no release; {release} is the newest that was recorded"
+    elif controller.tag.removeprefix("v") != str(release).removeprefix("v"):
+        yield f"{told}, which is not known; {release} is the nearest that is"
+    else:
+        yield told
+
+
 def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """That pods have to be ready in time, where the manifests say of it no more than Kueue's defaults."""
+    """The release of Kueue, and that pods have to be ready in time, where the manifests do not say it."""
+    yield from _about_release(cluster, options)
     waits = _waits(_configuration(cluster), _gates(cluster, options))
-    if waits is not None and waits == KueueConfiguration().pods_ready:
+    if waits is not None and not _configuration(cluster).pods_ready_given:
         yield (
             "waitForPodsReady is on, as Kueue's defaults have it since 0.19: a workload is evicted whose "
             f"pods are not all ready {format_duration(waits.timeout)} after its admission; "
@@ -135,7 +171,9 @@ def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | N
 
 
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
-    return None if gates.disable_wait_for_pods_ready else configuration.pods_ready
+    """What the Configuration says of pods, or the default of the release where it says nothing."""
+    on = configuration.pods_ready_given or gates.rules.waits_for_pods
+    return configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
 
 
 def _binder(cluster: Cluster) -> Binder | None:
@@ -167,4 +205,7 @@ def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
 
 
 def _gates(cluster: Cluster, options: Mapping[str, Any]) -> Gates:
-    return gates_from({**_configuration(cluster).gates, **parse_gates(options["featureGates"])})
+    """The gates of the release that is asked for, or runs in the cluster."""
+    configuration = _configuration(cluster)
+    settings = {**configuration.gates, **parse_gates(options["featureGates"])}
+    return gates_from(settings, release_of(cluster, options), configuration.other_gates)

@@ -9,8 +9,8 @@ from typing import TypeVar
 from harness.base.errors import InputError, OptionError
 from harness.base.options import boolean
 from harness.base.units import parse_duration, parse_quantity
-from harness.models.cluster import PERMITTED_STRATEGIES
-from harness_plugins.kueue.rules.feature_gates import gates_from
+from harness.models.cluster import PERMITTED_STRATEGIES, Release, release_named
+from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
 """What tells LocalQueues apart among candidates for preemption, at this commit of Kueue and later on."""
@@ -25,8 +25,17 @@ def parse_gates(text: str) -> dict[str, bool]:
         OptionError: not of this form, or a gate that is not modelled.
     """
     settings = _parse_pairs(text, boolean, "PriorityBoost=true")
-    gates_from(settings)
+    check_names(settings)
     return settings
+
+
+def parse_release(text: str) -> Release | None:
+    """A release of Kueue; None where none is named.
+
+    Raises:
+        OptionError: no release that is known.
+    """
+    return release_named(text) if text else None
 
 
 def parse_check_delays(text: str) -> Mapping[str, int] | int:

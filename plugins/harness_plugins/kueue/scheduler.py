@@ -15,6 +15,7 @@ from harness.policy import Job
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
+from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.record.refusals import Refusals
 from harness_plugins.kueue.rules.admission import (
     INVALID,
@@ -102,7 +103,7 @@ class Scheduler:
         cache = self.cache = Cache(cluster, also=also or ())
         tree = cache.tree
         weight_of_node = weights_of(tree, cluster, weights or {})
-        shares = DominantResourceShares(tree, weight_of_node)
+        shares = DominantResourceShares(tree, weight_of_node, counts_unlendable=gates.rules.counts_unlendable)
         self.shares = shortcuts.shares(tree, shares)
         self.local_queues: LocalQueueUsages | None = None
         by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
@@ -112,13 +113,20 @@ class Scheduler:
         self.fair = strategies is not None
         search: ClassicPreemption | FairSharing = ClassicPreemption(cache)
         order: ClassicOrder | FairOrder = ClassicOrder(gates)
+        crashes = None if gates.rules.cohorts_end_searches else Crashes(gates.release)
         if strategies is not None:
             within_nominal = gates.fair_sharing_preempt_within_nominal
-            search = FairSharing(cache, self.shares, strategies, within_nominal=within_nominal)
+            search = FairSharing(
+                cache,
+                self.shares,
+                strategies,
+                within_nominal=within_nominal,
+                crashed=crashes,
+            )
             order = FairOrder(cache, self.shares, gates)
         self.topologies: TopologyFlavors | None = None
         self._asked: Topologies | None = None
-        if any(flavor.topology for flavor in cluster.flavors.values()):
+        if gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values()):
             self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
             suitable = shortcuts.suitable_leaves(suitable_leaves)
             capacities = shortcuts.capacities(capacity_of)
@@ -127,18 +135,24 @@ class Scheduler:
             )
             self._asked = shortcuts.topologies(asked)
         self.pending: Mapping[str, PendingQueue] = {
-            name: PendingQueue(queue) for name, queue in cache.queues.items()
+            name: PendingQueue(queue, sticky=gates.rules.sticky_preemptors)
+            for name, queue in cache.queues.items()
         }
         pending = self._by_number = list(self.pending.values())
-        self._offers = shortcuts.offers(FlavorOffers(cluster, tree))
+        self._offers = shortcuts.offers(FlavorOffers(cluster, tree, gates))
         assembling = shortcuts.assemble(assembled)
         assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
         world = World(cache, pending, self.shares, search, self.topologies, gates, weight_of_node)
         nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, self._asked, fair=self.fair)
         self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates, figures)
+        if crashes is not None:
+            crashes.told = self._cycle.refused
         self.within_quota = Fit(cache, self._offers, gates, fair=self.fair).fits
         self._asking = Asking(reclaims=gates.reclaimable_pods)
+        self._parks_any_class = (
+            gates.scheduling_equivalence_hashing and not gates.rules.parks_classes_for_quota_alone
+        )
         self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
         self.cycles = 0
         self.heads = 0
@@ -346,7 +360,10 @@ class Scheduler:
         left_out: list[Workload] = []
         for workload in heads.workloads:
             if workload.place.namespace_mismatch:
-                self._queue_of(workload).set_namespace_mismatch(workload)
+                pending = self._queue_of(workload)
+                if self._parks_any_class and not pending.strict:
+                    pending.set_class_inadmissible(workload.place.equivalence_class)
+                pending.set_namespace_mismatch(workload)
                 left_out.append(workload)
                 self._cycle.leave_out(workload, NAMESPACE_MISMATCH)
             elif workload.asks.valid:
@@ -354,7 +371,10 @@ class Scheduler:
             else:
                 self._cycle.leave_out(workload, INVALID)
                 if not (pending := self._queue_of(workload)).strict:
-                    pending.set_inadmissible(workload)
+                    if self._parks_any_class:
+                        pending.set_class_inadmissible(workload.place.equivalence_class)
+                    else:
+                        pending.set_inadmissible(workload)
                     left_out.append(workload)
         busy = bool(left_out)
         for outcome in self._cycle.run(taken, self.cycles):

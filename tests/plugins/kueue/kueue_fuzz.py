@@ -30,6 +30,8 @@ from kueue_worlds import (
 from harness import PodSet
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.base.units import MINUTE, SECOND
+from harness.cluster.kinds.kueue_gates import why_refused
+from harness.cluster.kueue_releases import RELEASES
 from harness.cluster.model import frozen
 from harness.policy import Arrival
 
@@ -53,6 +55,17 @@ def fuzz(examples: int) -> settings:
         derandomize=TIMES == 1,
         suppress_health_check=(HealthCheck.too_slow,),
     )
+
+
+_OF_RELEASES = (
+    "FlavorFungibility=false",
+    "FlavorFungibilityImplicitPreferenceDefault=true",
+    "HierarchicalCohorts=false",
+    "LendingLimit=false",
+    "SchedulerTimestampPreemptionBuffer=true",
+    "SchedulingEquivalenceHashing=true",
+)
+"""Gates that some releases let one set."""
 
 
 class World(NamedTuple):
@@ -215,6 +228,20 @@ def by_usage(given: World, seed: int) -> World:
         jobs.add(job.id, job.queue, namespace=random.choice(_NAMESPACES), **fields)
     manifests.append(configuration(admissionFairSharing=settings))
     return given._replace(manifests=manifests, jobs=jobs)
+
+
+def released(given: World, seed: int) -> World:
+    """The same world under some release of Kueue, with some of the gates that it lets one set."""
+    random = Random(seed)
+    release = random.choice(RELEASES)
+    unusual = [each for each in _OF_RELEASES if random.random() < 0.15]
+    every = [each.partition("=") for each in (*given.options["featureGates"].split(","), *unusual) if each]
+    gates = {name: value == "true" for name, _, value in every}
+    taken = [
+        f"{name}={str(on).lower()}" for name, on in gates.items() if not why_refused({name: on}, release)
+    ]
+    options = {**given.options, "kueueVersion": str(release), "featureGates": ",".join(taken)}
+    return given._replace(options=options)
 
 
 def placed(given: World, seed: int) -> World:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import TIMES, World, alike, by_usage, fuzz, placed, world
+from kueue_fuzz import TIMES, World, alike, by_usage, fuzz, placed, released, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
@@ -109,6 +109,11 @@ def of_one_uid(seed: int) -> World:
     return given._replace(jobs=given.jobs.of_one_uid())
 
 
+def of_a_release(seed: int) -> World:
+    """Older releases have other rules, and some of them crash."""
+    return released(world(seed, 2 + seed % 39), seed)
+
+
 KINDS = (
     (plain, 1200),
     (on_nodes, 400),
@@ -116,6 +121,7 @@ KINDS = (
     (in_topologies, 600),
     (of_one_uid, 150),
     (alike, 150),
+    (of_a_release, 800),
 )
 """Random worlds, and how many there are of each kind."""
 

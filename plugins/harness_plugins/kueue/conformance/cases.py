@@ -11,9 +11,17 @@ from typing import Any, NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import SECOND
-from harness.models.cluster import PRIORITY_BOOST, Cluster, KueueConfiguration, Workload
+from harness.models.cluster import (
+    NEWEST,
+    PRIORITY_BOOST,
+    Cluster,
+    KueueConfiguration,
+    Workload,
+    release_named,
+)
 from harness.models.manifests import NOT_MODELLED, NOT_READ, WORKLOAD, Fields, cluster_from, workload_from
 from harness.policy import PodSet
+from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 
 _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
@@ -53,20 +61,22 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
 
     Raises:
         ClusterError: they are faulty, or say what is not modelled.
-        OptionError: a feature gate that is not modelled.
+        OptionError: a release that is not known, or a feature gate that is not modelled or not of it.
     """
     config = case.get("config") or {}
+    release = release_named(config.get("kueueVersion", str(NEWEST)))
+    config = {name: value for name, value in config.items() if name != "kueueVersion"}
     manifest = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **config}
     cluster = cluster_from([*case["objects"], manifest], case["id"], webhooks=False)
     assert cluster.kueue is not None
-    gates = gates_from(config.get("featureGates") or {})
+    gates = gates_from(config.get("featureGates") or {}, release)
     sections = (*_SECTIONS, _OVER_TIME) if over_time else _SECTIONS
     faults = [Fault(f"config.{name}", _UNKNOWN) for name in config if name not in sections]
     faults += [Fault("", text) for text in cluster.warnings if NOT_MODELLED in text or NOT_READ in text]
     if faults:
         raise ClusterError(case["id"], faults)
     recorded = cluster.kueue if _OVER_TIME in config else replace(cluster.kueue, pods_ready=None)
-    return Setting(cluster, recorded, gates)
+    return Setting(as_read(cluster, gates), recorded, gates)
 
 
 @final

@@ -43,12 +43,15 @@ class DominantResourceShares:
     Args:
         tree: the quota tree.
         weights: node -> fair-sharing weight.
+        counts_unlendable: whether a node borrows that takes more than it has of what nobody could lend;
+            before PR 9738 one with a share of 0 did not.
     """
 
-    __slots__ = ("_columns", "_tree", "_weights")
+    __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")
 
-    def __init__(self, tree: QuotaTree, weights: Sequence[float]) -> None:
+    def __init__(self, tree: QuotaTree, weights: Sequence[float], *, counts_unlendable: bool = True) -> None:
         self._tree = tree
+        self._counts_unlendable = counts_unlendable
         self._weights = weights
         lendable: dict[int, dict[str, float]] = {}
         # Of each resource what could be lent, its first cell, and those of its further flavors.
@@ -103,7 +106,7 @@ class DominantResourceShares:
         """What `of` answers, given what the node takes of each resource."""
         ratio = max(parts, default=-1.0)
         if ratio <= 0.0:
-            return ratio == 0.0, NOTHING
+            return ratio == 0.0 and self._counts_unlendable, NOTHING
         weight = self._weights[node]
         if weight == 0.0:
             return True, (True, ratio)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import NamedTuple, final
 
@@ -63,14 +63,23 @@ class FairSharing:
         strategies: one or two of `LessThanOrEqualToFinalShare` and `LessThanInitialShare`.
         within_nominal: whether a queue that stays within its nominal quota takes back what is its own
             without comparing shares (the gate FairSharingPreemptWithinNominal).
+        crashed: hears of those for whom the search is not over when the candidates of a queue without cohort
+            are; None where it is (since PR 10891).
 
     Attributes:
-        shares, strategies: as given.
+        shares, strategies, crashed: as given.
     """
 
     def __init__(
-        self, cache: Cache, shares: Shares, strategies: tuple[str, ...], *, within_nominal: bool
+        self,
+        cache: Cache,
+        shares: Shares,
+        strategies: tuple[str, ...],
+        *,
+        within_nominal: bool,
+        crashed: Callable[[Workload], None] | None = None,
     ) -> None:
+        self.crashed = crashed
         self._cache = cache
         self.shares = shares
         self._within_nominal = within_nominal
@@ -97,6 +106,8 @@ class FairSharing:
         share, takes_back = self.shares.of(own.node)[1], self.takes_back(incoming)
         search = FairSearch(cache, incoming, self.shares, candidates)
         done = search.run(queues, self.strategies, takes_back=takes_back)
+        if self.crashed is not None and not (done or own.path):
+            self.crashed(workload)
         tree.refund(own.node, incoming.requests)
         targets = search.targets
         alone = done and len(targets) == 1

@@ -1,4 +1,4 @@
-"""Kueue's feature gates, as far as they change decisions."""
+"""Kueue's feature gates in one release, as far as they change decisions, with what changed without a gate."""
 
 from __future__ import annotations
 
@@ -9,44 +9,79 @@ from typing import final
 
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
-from harness.models.cluster import GATES, KNOWN_GATES
+from harness.models.cluster import GATES, GATES_BY_RELEASE, NEWEST, Release, is_on, why_refused
+from harness_plugins.kueue.rules.release_rules import ReleaseRules, rules_of
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Kueue's feature gates in Python's spelling."""
+    """Kueue's feature gates in Python's spelling.
 
+    Attributes:
+        release: the release.
+        rules: those of its rules that have no gate.
+    """
+
+    release: Release
+    rules: ReleaseRules
     admission_fair_sharing: bool
     admission_gated_by: bool
     disable_wait_for_pods_ready: bool
     fair_sharing_preempt_within_nominal: bool
     fair_sharing_prioritize_non_borrowing: bool
+    flavor_fungibility: bool
     flavor_fungibility_implicit_preference_default: bool
     flavor_fungibility_preserve_scan_progress: bool
+    hierarchical_cohorts: bool
+    lending_limit: bool
     partial_admission: bool
     prioritize_preemptor_workloads: bool
     priority_boost: bool
     priority_sorting_within_cohort: bool
     reclaimable_pods: bool
     recompute_assignment_upon_preemption_targets_overlap: bool
+    scheduler_timestamp_preemption_buffer: bool
     scheduling_equivalence_hashing: bool
     tas_handle_overlapping_flavors: bool
     tas_profile_mixed: bool
     tas_recompute_assignment_within_scheduling_cycle: bool
+    topology_aware_scheduling: bool
 
 
-def gates_from(settings: Mapping[str, bool]) -> Gates:
-    """All gates: those that are set, by Kueue's names, and the defaults of the others.
+def gates_from(
+    settings: Mapping[str, bool], release: Release = NEWEST, others: Mapping[str, bool] | None = None
+) -> Gates:
+    """All gates of a release: those that are set, by Kueue's names, and the defaults of the others.
+
+    Args:
+        settings: the gates that are set.
+        release: the release.
+        others: gates that are set and change nothing; they are refused alike.
 
     Raises:
-        OptionError: a gate that is not modelled, or that Kueue does not have.
+        OptionError: a gate that is not modelled, or with which that release of Kueue does not start.
+    """
+    check_names(settings)
+    refused = why_refused({**settings, **(others or {})}, release)
+    if refused:
+        raise OptionError(
+            refused, hint="take it out, or name the release that runs: --set kueueVersion=v0.17"
+        )
+    on = {name: is_on(name, release) for name in GATES} | dict(settings)
+    return Gates(release, rules_of(release), **{_in_python(name): value for name, value in on.items()})
+
+
+def check_names(settings: Mapping[str, bool]) -> None:
+    """Make sure that gates are modelled, for some release.
+
+    Raises:
+        OptionError: one is not, or no release of Kueue has it.
     """
     for name in settings:
         if name not in GATES:
-            what = "is not modelled" if name in KNOWN_GATES else "is none of Kueue's"
+            what = "is not modelled" if name in GATES_BY_RELEASE else "is none of Kueue's"
             raise OptionError(f"feature gate {name!r} {what}", hint=did_you_mean(name, GATES))
-    return Gates(**{_in_python(name): on for name, on in {**GATES, **settings}.items()})
 
 
 def _in_python(name: str) -> str:

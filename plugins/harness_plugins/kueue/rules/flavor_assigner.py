@@ -30,9 +30,7 @@ from harness_plugins.kueue.rules.fungibility import (
     PREEMPTS,
     RECLAIMS,
     Quality,
-    good_enough,
-    is_preferred,
-    prefers_preemption,
+    scan_of,
 )
 from harness_plugins.kueue.rules.preemption import put_back, remove
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
@@ -72,11 +70,8 @@ class Assigner:
         self._pods = {
             cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
         }
-        implicit = gates.flavor_fungibility_implicit_preference_default
-        self._rather_preempt = {
-            queue: prefers_preemption(queue.spec.fungibility, implicit=implicit)
-            for queue in cache.queues.values()
-        }
+        self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
+        self._scans = {queue: scan_of(queue.spec.fungibility, gates) for queue in cache.queues.values()}
 
     def assign(
         self,
@@ -105,7 +100,7 @@ class Assigner:
                 if pod_set.mates:
                     joined |= self._assign_together(offers, number, counts, assumed, tried, allowed, oracle)
                     found = joined.get(number)
-                elif pod_set.covered or not counts[number]:
+                elif pod_set.covered or self._is_free(counts[number]):
                     found = self._assign_pod_set(
                         pod_set,
                         counts[number],
@@ -132,6 +127,10 @@ class Assigner:
             placed = asked.place_without(target.workload.placed for target in targets)
             assignment = assignment._replace(placed=placed or ())
         return assignment.with_targets(targets)
+
+    def _is_free(self, count: int) -> bool:
+        """Whether so many pods need no quota, whatever they ask for."""
+        return not count and self._zero_needs_no_quota
 
     def _searched(self, usage: Amounts) -> Amounts:
         """What targets are looked for: Kueue leaves out how many pods there are, where quotas count pods.
@@ -181,7 +180,7 @@ class Assigner:
     ) -> dict[int, tuple[Choice, ...]]:
         """Flavors for the pod sets of one group, by number; empty when some resource group has none."""
         mates = offers[first].mates
-        if any(counts[number] and not offers[number].covered for number in mates):
+        if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
         found: dict[int, dict[int, Choice]] = {number: {} for number in mates}
         for joint in joint_groups(offers, mates):
@@ -228,9 +227,13 @@ class Assigner:
         only: int | None,
         oracle: Oracle,
     ) -> Choice | None:
-        """Go through a group's flavors until one is good enough; answers the best seen."""
-        queue = oracle.workload.cluster_queue
-        fungibility, rather = queue.spec.fungibility, self._rather_preempt[queue]
+        """Go through a group's flavors until one is good enough; answers the best seen.
+
+        Where the next scan does not go on after it, the first flavor counts as the last one looked at. There
+        always seems to be another one then: whoever gets any flavor never becomes inadmissible.
+        """
+        is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
+        seen_all = START_OVER if goes_on else 0
         best: tuple[int, Quality, tuple[Quality, ...]] | None = None
         for flavor in range(start, len(group.cells)):
             cells = group.cells[flavor]
@@ -241,19 +244,17 @@ class Assigner:
             for cell, amount in zip(cells, group.amounts, strict=True):
                 quality = self._quality(cell, assumed.get(cell, 0) + amount * count, oracle)
                 each += (quality,)
-                if worst is None or is_preferred(worst, quality, rather_preempt=rather):
+                if worst is None or is_preferred(worst, quality):
                     worst = quality
                 if quality[0] == NOTHING_FITS:
                     break
             assert worst is not None
-            if good_enough(worst, fungibility):
-                last = flavor == len(group.cells) - 1
-                return Choice(flavor, START_OVER if last else flavor, worst, each)
-            if worst[0] != NOTHING_FITS and (
-                best is None or is_preferred(worst, best[1], rather_preempt=rather)
-            ):
+            if is_enough(worst):
+                last = not goes_on or flavor == len(group.cells) - 1
+                return Choice(flavor, seen_all if last else flavor, worst, each)
+            if worst[0] != NOTHING_FITS and (best is None or is_better(worst, best[1])):
                 best = flavor, worst, each
-        return None if best is None else Choice(best[0], START_OVER, best[1], best[2])
+        return None if best is None else Choice(best[0], seen_all, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
         """How one flavor-resource stands when the workload takes `amount` of it."""

@@ -8,13 +8,14 @@ Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from harness.models.cluster import Cluster, ClusterQueue, ResourceGroup
 from harness.models.quota import QuotaTree
 from harness.policy import PodSet
+from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.topology.suiting import Suiting, mates_of
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -70,46 +71,50 @@ class FlavorOffers:
     Args:
         cluster: flavors and topologies.
         tree: the numbers of flavor-resources.
+        gates: the feature gates and the rules of the release.
     """
 
-    def __init__(self, cluster: Cluster, tree: QuotaTree) -> None:
+    def __init__(self, cluster: Cluster, tree: QuotaTree, gates: Gates) -> None:
         self._cluster = cluster
         self._tree = tree
+        self._gates = gates
+        self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         """What a queue can offer to a job, pod set by pod set."""
-        suits = Suiting(queue.spec, self._cluster)
+        suits = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
         return tuple(
-            _pod_set_offer(
-                pod_set, [asks.pod_sets[mate] for mate in together], together, queue.spec, suits, self._tree
+            self._pod_set_offer(
+                pod_set, [asks.pod_sets[mate] for mate in together], together, queue.spec, suits
             )
             for pod_set, together in zip(asks.pod_sets, mates, strict=True)
         )
 
-
-def _pod_set_offer(
-    pod_set: PodSet,
-    members: Sequence[PodSet],
-    mates: tuple[int, ...],
-    queue: ClusterQueue,
-    suits: Suiting,
-    tree: QuotaTree,
-) -> PodSetOffer:
-    requests = requests_of(pod_set, queue)
-    if not requests:  # it is placed where its mates are
-        requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
-        requests = {each: 0 for member in members for each in member.requests if each in requests}
-    groups = []
-    left = dict(requests)
-    for group in queue.resource_groups:
-        resources = tuple(resource for resource in left if resource in group.covered_resources)
-        if resources:
-            groups.append(_group_offer(resources, requests, group, members or (pod_set,), suits, tree))
-            for resource in resources:
-                del left[resource]
-    covered = not any(left.values())
-    return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
+    def _pod_set_offer(
+        self,
+        pod_set: PodSet,
+        members: Sequence[PodSet],
+        mates: tuple[int, ...],
+        queue: ClusterQueue,
+        suits: Suiting,
+    ) -> PodSetOffer:
+        requests = requests_of(pod_set, queue)
+        if not requests:  # it is placed where its mates are
+            requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
+            requests = {each: 0 for member in members for each in member.requests if each in requests}
+        groups = []
+        left = dict(requests)
+        for group in queue.resource_groups:
+            resources = tuple(resource for resource in left if resource in group.covered_resources)
+            if resources:
+                groups.append(
+                    _group_offer(resources, requests, group, members or (pod_set,), suits, self._tree)
+                )
+                for resource in resources:
+                    del left[resource]
+        covered = not self._uncovered(left.values())
+        return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
 
 
 def requests_of(pod_set: PodSet, queue: ClusterQueue) -> Mapping[str, int]:
@@ -142,3 +147,8 @@ def _group_offer(
         tuple(quotas.flavor for quotas in group.flavors),
         tuple(cells),
     )
+
+
+def _is_left(amounts: Collection[int]) -> bool:
+    """Whether anything is left, be it an amount of 0 (before PR 8241)."""
+    return bool(amounts)

@@ -5,7 +5,12 @@ Upstream: `isPreferred` and `shouldTryNextFlavor` in pkg/scheduler/flavorassigne
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
 from harness.models.cluster import FlavorFungibility
+from harness_plugins.kueue.rules.feature_gates import Gates
 
 NOTHING_FITS, NO_CANDIDATES, PREEMPTS, RECLAIMS, FITS = range(5)
 """How one flavor-resource stands, from worst to best (upstream's granular modes)."""
@@ -14,32 +19,92 @@ Quality = tuple[int, int]
 """How a flavor-resource or a flavor stands, and how high up the cohorts the quota comes from."""
 
 
-def prefers_preemption(fungibility: FlavorFungibility, *, implicit: bool) -> bool:
-    """Whether a ClusterQueue would rather preempt than borrow.
+Preferred: TypeAlias = Callable[[Quality, Quality], bool]
+"""Whether a flavor is strictly preferred to another."""
+
+
+class Scan(NamedTuple):
+    """How a ClusterQueue goes through the flavors of a resource group.
+
+    Attributes:
+        is_preferred: tells how the worst of a flavor's resources stands.
+        is_better: tells the best flavor.
+        is_enough: whether the scan stops at a flavor.
+        goes_on: whether the next scan begins after the flavors that were looked at.
+    """
+
+    is_preferred: Preferred
+    is_better: Preferred
+    is_enough: Callable[[Quality], bool]
+    goes_on: bool
+
+
+def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
+    """How a ClusterQueue scans.
+
+    Without the gate FlavorFungibility the first flavor is taken that fits, else the first of the best mode.
 
     Args:
-        fungibility: what it says.
-        implicit: whether it is taken from `whenCanBorrow` where it says nothing (the gate
-            FlavorFungibilityImplicitPreferenceDefault).
+        fungibility: what the queue says.
+        gates: the feature gates and the rules of the release.
     """
-    if implicit and not fungibility.preference:
-        return fungibility.when_can_borrow == "TryNextFlavor"
-    return fungibility.preference == "PreemptionOverBorrowing"
+    preferred = preference_of(fungibility, gates)
+    if not gates.flavor_fungibility:
+        return Scan(preferred, stands_better, fits, goes_on=False)
+    return Scan(preferred, preferred, partial(good_enough, fungibility), goes_on=True)
 
 
-def is_preferred(left: Quality, right: Quality, *, rather_preempt: bool) -> bool:
-    """Whether a flavor is strictly preferred to another."""
+def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
+    """Which of several flavors a ClusterQueue prefers.
+
+    A value of `preference` means what it says, or the other one, or nothing, by the release. Where it means
+    nothing or is absent, the gate FlavorFungibilityImplicitPreferenceDefault takes it from `whenCanBorrow`.
+    """
+    rules = gates.rules
+    preference = fungibility.preference if rules.preference_is_read else ""
+    if preference:
+        borrows_less = (preference == "PreemptionOverBorrowing") is rules.preference_is_named
+    else:
+        implicit = gates.flavor_fungibility_implicit_preference_default
+        borrows_less = implicit and fungibility.when_can_borrow == "TryNextFlavor"
+    if not borrows_less:
+        return mode_first
+    return borrowing_first if rules.no_candidates_last else borrowing_first_of_all
+
+
+def mode_first(left: Quality, right: Quality) -> bool:
+    """BorrowingOverPreemption: rather fit than preempt, then borrow from nearer by."""
+    (mode, borrowing), (other_mode, other_borrowing) = left, right
+    return mode > other_mode if mode != other_mode else borrowing < other_borrowing
+
+
+def borrowing_first(left: Quality, right: Quality) -> bool:
+    """PreemptionOverBorrowing: rather borrow from nearer by, among flavors that could ever do."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) <= NO_CANDIDATES:
         return mode > other_mode
-    if rather_preempt and borrowing != other_borrowing:
-        return borrowing < other_borrowing
-    if mode != other_mode:
+    return borrowing < other_borrowing if borrowing != other_borrowing else mode > other_mode
+
+
+def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
+    """The same before PR 13616: also among flavors that nobody can be preempted for."""
+    (mode, borrowing), (other_mode, other_borrowing) = left, right
+    if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode
-    return borrowing < other_borrowing
+    return borrowing < other_borrowing if borrowing != other_borrowing else mode > other_mode
 
 
-def good_enough(quality: Quality, fungibility: FlavorFungibility) -> bool:
+def stands_better(left: Quality, right: Quality) -> bool:
+    """Rather fit than preempt, however far up the quota comes from."""
+    return left[0] > right[0]
+
+
+def fits(quality: Quality) -> bool:
+    """Whether a flavor fits."""
+    return quality[0] == FITS
+
+
+def good_enough(fungibility: FlavorFungibility, quality: Quality) -> bool:
     """Whether a scan stops at a flavor."""
     mode, borrowing = quality
     if mode <= NO_CANDIDATES:

@@ -111,10 +111,11 @@ class Nominator:
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
         """The flavors that were tried before; none if that is outdated.
 
-        It is when it was noted before the last cycle, and the queue has changed.
+        It is when it was noted before the last cycle, and the queue has changed. Without the gate
+        FlavorFungibility every scan begins with the first flavor.
         """
         last = workload.place.last_assignment
-        if last is None:
+        if last is None or not self._gates.flavor_fungibility:
             return ()
         if self._gates.flavor_fungibility_preserve_scan_progress and cycle - last.cycle <= 1:
             return last.tried

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.base.units import MINUTE
 from harness_plugins.kueue.state.workload import Workload
 
 EVERY_PRIORITY = 1 << 62
 """Above every priority."""
+
+
+BUFFERED = "LowerOrNewerEqualPriority, by more than 5m"
+"""`LowerOrNewerEqualPriority` with the gate SchedulerTimestampPreemptionBuffer on: see `allowed_by`."""
+
+_BUFFER = 5 * MINUTE
 
 
 class Allowed(NamedTuple):
@@ -41,4 +48,6 @@ def allowed_by(policy: str, preemptor: Workload) -> Allowed | None:
             return Allowed(preemptor.priority)
         case "LowerOrNewerEqualPriority":
             return Allowed(preemptor.priority + 1, preemptor.timestamp)
+        case _ if policy == BUFFERED:
+            return Allowed(preemptor.priority + 1, preemptor.timestamp + _BUFFER)
     return None

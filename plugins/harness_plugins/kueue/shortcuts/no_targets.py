@@ -163,8 +163,8 @@ class FairReasons:
         return [], FailedSearch(incoming, freeable), False
 
     def are_known(self, queue: ClusterQueueState) -> bool:
-        """Of all queues."""
-        return True
+        """Of all queues; not of those in which a search may crash, since that is only seen by searching."""
+        return self._search.crashed is None or bool(queue.path)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """That others would give up too little, if anything, and the queue itself has no more than that."""

@@ -72,6 +72,10 @@ class _Firsts:
 class PendingQueue:
     """The pending workloads of one ClusterQueue.
 
+    Args:
+        queue: the ClusterQueue.
+        sticky: whether its preemptor comes before all others, unless it is StrictFIFO (PR 7157).
+
     Attributes:
         queue: the ClusterQueue.
         strict: StrictFIFO: the first one blocks the others until it is admitted.
@@ -90,6 +94,7 @@ class PendingQueue:
         "_line",
         "_lines",
         "_namespace_mismatch",
+        "_sticky",
         "_tickets",
         "preemptor",
         "queue",
@@ -97,9 +102,10 @@ class PendingQueue:
         "turns",
     )
 
-    def __init__(self, queue: ClusterQueueState) -> None:
+    def __init__(self, queue: ClusterQueueState, *, sticky: bool = True) -> None:
         self.queue = queue
         self.strict = queue.spec.queueing_strategy == "StrictFIFO"
+        self._sticky = sticky and not self.strict
         self.preemptor: Workload | None = None
         self.turns = 0
         self._by_usage = queue.spec.by_usage
@@ -197,17 +203,17 @@ class PendingQueue:
             if first is not None:
                 usage = 0.0 if local_queue is None else local_queue.usage
                 order = (-first.priority, first.timestamp, first.uid, first.place.ticket)
-                rank = (usage, first is not self.preemptor or self.strict, *order)
+                rank = (usage, first is not self.preemptor or not self._sticky, *order)
                 if best is None or rank < best[0]:
                     best = rank, first
         return best[1] if best is not None else None
 
     def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
-        """The first of a line: the preemptor, unless the queue is strict, else by the order of the queue."""
+        """The first of a line: the preemptor where it is sticky, else by the order of the queue."""
         preemptor = self.preemptor
         if (
             preemptor is not None
-            and not self.strict
+            and self._sticky
             and preemptor.place.ticket
             and not preemptor.place.equivalence_class.inadmissible
             and preemptor.local_queue is local_queue

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import final
 
 from harness.models.cluster import Cluster, ClusterQueue, ResourceGroup, TopologyRequest
 from harness.models.constraints import Constraints
 from harness.policy import PodSet
+from harness_plugins.kueue.rules.feature_gates import Gates
 
 
 @final
@@ -17,14 +18,18 @@ class Suiting:
     Args:
         queue: the queue.
         cluster: flavors and topologies.
+        gates: whether topologies count, and the rules of the release.
 
     Attributes:
         of_topologies: the resource groups in which some flavor has a topology.
     """
 
-    def __init__(self, queue: ClusterQueue, cluster: Cluster) -> None:
+    def __init__(self, queue: ClusterQueue, cluster: Cluster, gates: Gates) -> None:
         self._cluster = cluster
-        with_topology = {name for name, flavor in cluster.flavors.items() if flavor.topology}
+        self._places = gates.topology_aware_scheduling
+        self._own_label_keys = gates.rules.own_label_keys
+        flavors = cluster.flavors.items() if self._places else ()
+        with_topology = {name for name, flavor in flavors if flavor.topology}
         named = [{quotas.flavor for quotas in group.flavors} for group in queue.resource_groups]
         self._implied = any(named) and set().union(*named) <= with_topology
         self.of_topologies = [
@@ -36,16 +41,16 @@ class Suiting:
 
     def places(self, pod_set: PodSet) -> bool:
         """Whether the pods of a pod set are placed: it asks for that, or the queue has no other flavors."""
-        return self._implied or _is_explicit(pod_set.topology)
+        return self._implied or (self._places and _is_explicit(pod_set.topology))
 
     def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
         """Whether a pod set may get a flavor of a resource group at all."""
         flavor = self._cluster.flavors.get(name)
         if flavor is None:
             return False
-        topology = self._cluster.topologies.get(flavor.topology)
+        topology = self._cluster.topologies.get(flavor.topology) if self._places else None
         request = pod_set.topology
-        if request is not None and request.explicit:
+        if request is not None and request.explicit and self._places:
             if topology is None:
                 # What the pods themselves do not request may be of any flavor.
                 if not pod_set.requests.keys().isdisjoint(group.covered_resources):
@@ -57,7 +62,13 @@ class Suiting:
         constraints = self._constraints.get(pod_set)
         if constraints is None:
             constraints = self._constraints[pod_set] = Constraints(pod_set)
-        return constraints.allow(flavor)
+        return constraints.allow(flavor, None if self._own_label_keys else self._label_keys(group))
+
+    def _label_keys(self, group: ResourceGroup) -> Container[str]:
+        """The keys of the labels that any flavor of a resource group has (before PR 12449)."""
+        flavors = self._cluster.flavors
+        named = [flavors[quotas.flavor] for quotas in group.flavors if quotas.flavor in flavors]
+        return {key for flavor in named for key in flavor.node_labels}
 
 
 def _is_explicit(request: TopologyRequest | None) -> bool:

@@ -1,0 +1,69 @@
+"""Which release of Kueue runs in a cluster: the tag of its controller's image says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+_IMAGE = re.compile(r"(?:^|/)kueue:(?P<tag>[\w][\w.-]*)(?:@.*)?$")
+_OVER = ("Succeeded", "Failed")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KueueController:
+    """The controller of Kueue in the manifests.
+
+    Attributes:
+        tag: of its image.
+        where: the object that names the image, such as `Deployment kueue-system/kueue-controller-manager`.
+    """
+
+    tag: str
+    where: str
+
+
+def kueue_controller(manifests: Iterable[Mapping[str, Any]]) -> KueueController | None:
+    """Kueue's controller: what its Deployment says, else a Pod that is there; None where neither is."""
+    found = [KueueController(tag, _name(each)) for each in manifests for tag in _tags(each)]
+    deployments = (each for each in found if each.where.startswith("Deployment "))
+    return next(deployments, next(iter(found), None))
+
+
+def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest is the Deployment of Kueue's controller."""
+    return manifest.get("kind") == "Deployment" and any(_tags(manifest))
+
+
+def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """The tags of Kueue's images in a Deployment, or in a Pod that is not over or about to go."""
+    kind, version = manifest.get("kind"), manifest.get("apiVersion")
+    spec = _part(manifest, "spec")
+    if kind == "Deployment" and version == "apps/v1":
+        spec = _part(_part(spec, "template"), "spec")
+    elif kind != "Pod" or version != "v1" or _is_over(manifest):
+        return
+    containers = spec.get("containers")
+    for container in containers if isinstance(containers, list) else ():
+        image = container.get("image") if isinstance(container, Mapping) else None
+        match = _IMAGE.search(image) if isinstance(image, str) else None
+        if match is not None:
+            yield match["tag"]
+
+
+def _is_over(pod: Mapping[str, Any]) -> bool:
+    """Whether a Pod has ended, or is about to go."""
+    return "deletionTimestamp" in _part(pod, "metadata") or _part(pod, "status").get("phase") in _OVER
+
+
+def _part(value: Any, name: str) -> Mapping[str, Any]:
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    metadata = _part(manifest, "metadata")
+    name = f"{metadata.get('namespace', 'default')}/{metadata.get('name', '')}"
+    return f"{manifest['kind']} {name}"

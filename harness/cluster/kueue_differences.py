@@ -1,0 +1,144 @@
+"""What a release of Kueue decides differently from the newest that was recorded, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from harness.base.frozen import Frozen
+from harness.cluster.kinds.kueue_configuration import GATES
+from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
+from harness.cluster.kueue_releases import NEWEST, Release, state_at
+
+_REPOSITORY = "https://github.com/kubernetes-sigs/kueue"
+_GATES_ARE_IN = "pkg/features/kube_features.go"
+
+
+class Difference(NamedTuple):
+    """What a release does, where the newest does something else.
+
+    Attributes:
+        sentence: what the release does.
+        link: where the change is; of a gate, the gates of the release.
+    """
+
+    sentence: str
+    link: str
+
+
+_BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
+    {
+        "AdmissionFairSharing": (0, "Past usage of LocalQueues orders no queue."),
+        "AdmissionGatedBy": (0, "The annotation admission-gated-by holds nobody back."),
+        "FairSharingPreemptWithinNominal": (
+            9494,
+            "With fair sharing, a queue compares shares also for quota that is its own.",
+        ),
+        "FairSharingPrioritizeNonBorrowing": (
+            9484,
+            "With fair sharing, the share alone decides who is served first, whoever would borrow.",
+        ),
+        "FlavorFungibilityPreserveScanProgress": (
+            13956,
+            "A head forgets which flavors it tried when its queue changes or when it is skipped.",
+        ),
+        "RecomputeAssignmentUponPreemptionTargetsOverlap": (
+            13863,
+            "A head is skipped when an earlier one preempts one of its targets: it looks for no others.",
+        ),
+        "SchedulingEquivalenceHashing": (
+            9698,
+            "A BestEffortFIFO queue puts aside its head alone, not all workloads that are equal to it.",
+        ),
+        "TASHandleOverlappingFlavors": (0, "Flavors with the same nodes do not see each other's pods."),
+        "TASProfileMixed": (0, "Pods that may run anywhere in a topology do not fill small gaps first."),
+        "TASRecomputeAssignmentWithinSchedulingCycle": (
+            0,
+            "A head that loses its place in a topology within a cycle is skipped.",
+        ),
+        "TopologyAwareScheduling": (0, "Topologies do not count."),
+    }
+)
+"""Gate -> the pull request that brought it, 0 for none; and what a release does without it."""
+
+_BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
+    {
+        "cohorts_end_searches": (
+            10891,
+            "With fair sharing, the controller crashes when a queue without cohort has too few candidates.",
+        ),
+        "counts_unlendable": (
+            9738,
+            "With fair sharing, nobody preempts a queue that borrows only what nobody could lend.",
+        ),
+        "no_candidates_last": (
+            13616,
+            "With PreemptionOverBorrowing, a flavor with nobody to preempt can go before one that fits.",
+        ),
+        "own_label_keys": (
+            12449,
+            "A node selector excludes flavors without its label, if another flavor of their group has it.",
+        ),
+        "parks_classes_for_quota_alone": (
+            9698,
+            "With SchedulingEquivalenceHashing, equal workloads are put aside together for any reason.",
+        ),
+        "preference_is_named": (
+            9464,
+            "The two values of flavorFungibility.preference are swapped: each means the other.",
+        ),
+        "preference_is_read": (7316, "There is no flavorFungibility.preference: to fit is always best."),
+        "sticky_preemptors": (
+            7157,
+            "A job of higher priority overtakes a head that waits for its preemptions.",
+        ),
+        "waits_for_pods": (0, "Pods may take any time, unless the Configuration has waitForPodsReady."),
+        "zero_needs_no_quota": (
+            8241,
+            "A request of 0 of a resource that the queue does not cover keeps a workload out.",
+        ),
+    }
+)
+"""Rule -> the pull request that changed it, 0 for none; and what a release does that does not have it."""
+
+
+def differences(release: Release) -> Iterator[Difference]:
+    """What a release decides differently from the newest, unless gates are set."""
+    rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
+    if "preference_is_read" in rules:
+        rules.remove("preference_is_named")
+    if not is_on("SchedulingEquivalenceHashing", release) and not _can_be_set(
+        "SchedulingEquivalenceHashing", release
+    ):
+        rules = [name for name in rules if name != "parks_classes_for_quota_alone"]
+    for name in rules:
+        pull, sentence = _BY_RULE[name]
+        yield Difference(sentence, _link(pull, release))
+    for gate, (pull, sentence) in _BY_GATE.items():
+        if is_on(gate, NEWEST) is not is_on(gate, release):
+            yield Difference(f"{sentence} {_about_gate(gate, release)}", _link(pull, release))
+
+
+def gates_of_its_own(release: Release) -> list[str]:
+    """The modelled gates that a release lets one set, and the newest does not."""
+    return [gate for gate in GATES if _can_be_set(gate, release) and not _can_be_set(gate, NEWEST)]
+
+
+def gates_that_it_lacks(release: Release) -> list[str]:
+    """The modelled gates that the newest lets one set, and a release does not."""
+    return [gate for gate in GATES if _can_be_set(gate, NEWEST) and not _can_be_set(gate, release)]
+
+
+def _can_be_set(gate: str, release: Release) -> bool:
+    return state_at(GATES_BY_RELEASE[gate], release) in ("T", "F")
+
+
+def _about_gate(gate: str, release: Release) -> str:
+    if why_refused({gate: True}, release):
+        return f"(The gate {gate} does not exist.)"
+    return f"(The gate {gate} is off by default.)"
+
+
+def _link(pull: int, release: Release) -> str:
+    """A pull request, else the file with the gates and their defaults."""
+    return f"{_REPOSITORY}/{f'pull/{pull}' if pull else f'blob/{release}/{_GATES_ARE_IN}'}"

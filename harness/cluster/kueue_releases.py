@@ -1,0 +1,90 @@
+"""The releases of Kueue that are known, and histories: since which of them something is as it is."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from harness.base.errors import OptionError
+
+_NEWEST_PATCHES = {13: 10, 14: 8, 15: 8, 16: 9, 17: 8, 18: 6, 19: 2}
+"""Minor version -> its newest patch that was read and recorded."""
+
+_COMMIT = "ff69552"
+_RELEASE = re.compile(r"v?0\.(\d+)(?:\.(\d+))?")
+
+
+class Release(NamedTuple):
+    """A release of Kueue, 0.`minor`.`patch`; the newest is a commit on its way to 0.20."""
+
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        """As Kueue's tags name it."""
+        return _COMMIT if self == NEWEST else f"v0.{self.minor}.{self.patch}"
+
+
+NEWEST = Release(20, 0)
+"""The newest that was recorded."""
+
+RELEASES = (
+    *(Release(minor, patch) for minor, most in _NEWEST_PATCHES.items() for patch in range(most + 1)),
+    NEWEST,
+)
+"""All that are known, in order."""
+
+
+def release_named(text: str) -> Release:
+    """The release that a text names: `v0.17.8`; `v0.17` for its newest known patch; or `ff69552`.
+
+    Raises:
+        OptionError: no known release.
+    """
+    found = _RELEASE.fullmatch(text)
+    if found is not None:
+        minor, patch = int(found[1]), found[2]
+        most = _NEWEST_PATCHES.get(minor, -1)
+        if most >= 0 and (patch is None or int(patch) <= most):
+            return Release(minor, most if patch is None else int(patch))
+    elif text.startswith(_COMMIT):
+        return NEWEST
+    newest = ", ".join(f"v0.{minor}.{patch}" for minor, patch in _NEWEST_PATCHES.items())
+    raise OptionError(
+        f"Kueue {text!r} is no release that is known",
+        hint=f"known are v0.13.0 and later, of each minor version up to {newest}; and {_COMMIT}",
+    )
+
+
+def nearest_release(text: str) -> Release | None:
+    """The known release that is nearest to the one a text names, not above it if any is; None for no name."""
+    found = re.match(r"v?0\.(\d+)\.(\d+)(?![\w.])", text)
+    if found is None:
+        return NEWEST if text.startswith(_COMMIT) else None
+    wanted = Release(int(found[1]), int(found[2]))
+    if wanted.minor >= NEWEST.minor:
+        return NEWEST
+    return max((each for each in RELEASES if each <= wanted), default=RELEASES[0])
+
+
+@cache
+def state_at(history: str, release: Release) -> str:
+    """What a history says of a release.
+
+    Args:
+        history: changes in order, each with the first release that has it: `15.6=T 16=- 16.3=T`. Whatever was
+            added to older minor versions later on begins anew with the next one.
+        release: the release.
+
+    Returns:
+        The last change up to it; `-` before the first one.
+    """
+    state = "-"
+    for change in history.split():
+        since, _, word = change.partition("=")
+        minor, _, patch = since.partition(".")
+        if release < (int(minor), int(patch or 0)):
+            break
+        state = word
+    return state

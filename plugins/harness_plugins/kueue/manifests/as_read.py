@@ -1,0 +1,52 @@
+"""What a release reads of queues and cohorts: with some gates off, fields and objects do not count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from harness.models.cluster import Cluster, ClusterQueue, Cohort, ResourceGroup, frozen
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.preemption_policy import BUFFERED
+
+_T = TypeVar("_T", ClusterQueue, Cohort)
+
+
+def as_read(cluster: Cluster, gates: Gates) -> Cluster:
+    """The cluster as a release with these gates reads it; the same one where they leave nothing out."""
+    queues, cohorts = cluster.cluster_queues, cluster.cohorts
+    if not gates.hierarchical_cohorts:
+        cohorts = frozen({name: Cohort(name) for name in cohorts})
+    if not gates.lending_limit:
+        queues = frozen({name: _without_lending_limits(each) for name, each in queues.items()})
+        cohorts = frozen({name: _without_lending_limits(each) for name, each in cohorts.items()})
+    if gates.scheduler_timestamp_preemption_buffer:
+        queues = frozen({name: _buffered(each) for name, each in queues.items()})
+    if queues is cluster.cluster_queues and cohorts is cluster.cohorts:
+        return cluster
+    return replace(cluster, cluster_queues=queues, cohorts=cohorts)
+
+
+def _without_lending_limits(node: _T) -> _T:
+    """All of its quotas may be lent."""
+    return replace(node, resource_groups=tuple(map(_all_lent, node.resource_groups)))
+
+
+def _all_lent(group: ResourceGroup) -> ResourceGroup:
+    flavors = tuple(
+        replace(
+            each,
+            resources=frozen(
+                {name: replace(quota, lending_limit=None) for name, quota in each.resources.items()}
+            ),
+        )
+        for each in group.flavors
+    )
+    return replace(group, flavors=flavors)
+
+
+def _buffered(queue: ClusterQueue) -> ClusterQueue:
+    """Who is newer than the preemptor by little may not be preempted for it."""
+    if queue.preemption.within_cluster_queue != "LowerOrNewerEqualPriority":
+        return queue
+    return replace(queue, preemption=replace(queue.preemption, within_cluster_queue=BUFFERED))

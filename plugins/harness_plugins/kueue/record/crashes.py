@@ -1,0 +1,38 @@
+"""What the record says where a release crashes: up to 0.17, in searches of fair sharing (PR 10891)."""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness.models.cluster import Release
+from harness.policy import CONTROLLER_CRASH
+from harness_plugins.kueue.rules.admission import Refused
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class Crashes:
+    """Tells of each workload once that the controller crashes when it looks whom to preempt for it.
+
+    Args:
+        release: the release.
+
+    Attributes:
+        told: where it is told.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self._release = release
+        self._known: set[Workload] = set()
+        self.told: list[Refused] = []
+
+    def __call__(self, workload: Workload) -> None:
+        """Its queue has no cohort, and all candidates together are too little."""
+        if workload in self._known:
+            return
+        self._known.add(workload)
+        message = (
+            f"Kueue {self._release} crashes here: ClusterQueue {workload.cluster_queue.name} has no cohort, "
+            "and all candidates in it together are too little; later releases preempt nobody"
+        )
+        self.told.append(Refused(workload, CONTROLLER_CRASH, {"message": message}))

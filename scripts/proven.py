@@ -1,0 +1,103 @@
+"""Writes which recorded decisions are reproduced, by component and release, into a page.
+
+    python scripts/proven.py [FILE...] [--jobs N] [--write]
+
+answers every case of the corpora, by default of those in `../shared/conformance` that `tests/conformance`
+names, and prints the table; `--write` puts it into docs/proven.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from harness.cluster.kueue_releases import NEWEST, release_named
+from harness.plugins import loading as plugins
+from harness.plugins.conformance import Case, Report, Tally, check, read_cases
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "proven.md"
+FOLDER = ROOT.parent / "shared" / "conformance"
+BEGINS, ENDS = "<!-- made by scripts/proven.py -->", "<!-- end -->"
+
+_RELEASES: Mapping[str, str] = {
+    "elasticquota": "scheduler-plugins' CapacityScheduling",
+    "koordinator": "Koordinator's ElasticQuota",
+    "kube-scheduler": "kube-scheduler v1.36",
+}
+"""What was recorded, by the first part of a component's name; cases of Kueue say it themselves."""
+
+Key = tuple[str, str]
+"""What was recorded in which release, and the component."""
+
+
+def release_of(case: Case) -> str:
+    """What answered a case when it was recorded."""
+    family = case["component"].partition("/")[0]
+    if family != "kueue":
+        return _RELEASES.get(family, family)
+    return f"Kueue {release_named((case.get('config') or {}).get('kueueVersion', str(NEWEST)))}"
+
+
+def tallies(paths: Iterable[Path], *, jobs: int) -> dict[Key, Tally]:
+    """How many cases there are of each release and component, and how many are answered alike."""
+    loaded = plugins.load()
+    found: dict[Key, Tally] = {}
+    for path in paths:
+        release = {case["id"]: release_of(case) for case in read_cases([path])}
+        report: Report = check(read_cases([path]), loaded, jobs=jobs)
+        differing = {verdict.id for verdict in report.differing}
+        component = next(iter(report.components))
+        for name, told in release.items():
+            found.setdefault((told, component), Tally()).add(agrees=name not in differing)
+    return found
+
+
+def table(found: Mapping[Key, Tally]) -> Iterator[str]:
+    """The rows, by release in the order of their numbers, then by component."""
+    yield "| recorded from | component | cases | reproduced |"
+    yield "| --- | --- | --- | --- |"
+    for (release, component), tally in sorted(
+        found.items(), key=lambda item: (_order(item[0][0]), item[0][1])
+    ):
+        share = "all" if tally.agree == tally.cases else f"{tally.agree:,} ({tally.agree / tally.cases:.2%})"
+        yield f"| {release} | `{component}` | {tally.cases:,} | {share} |"
+
+
+def with_table(page: str, lines: Iterable[str]) -> str:
+    """A page with the table between its marks."""
+    made = "\n".join([BEGINS, *lines, ENDS])
+    return re.sub(f"{re.escape(BEGINS)}.*?{re.escape(ENDS)}", lambda _: made, page, flags=re.DOTALL)
+
+
+def corpora() -> list[Path]:
+    """The corpora that the tests name, as far as they are here."""
+    sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+    from test_corpora import CORPORA
+
+    return [path for name in CORPORA if (path := FOLDER / f"{name}.jsonl.gz").is_file()]
+
+
+def _order(release: str) -> tuple[str, list[int]]:
+    family, _, number = release.partition(" v")
+    return family, [int(part) for part in re.findall(r"\d+", number)]
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.option("--jobs", default=1, show_default=True, help="Processes to use.")
+@click.option("--write", is_flag=True, help="Put the table into docs/proven.md.")
+def main(files: tuple[Path, ...], jobs: int, *, write: bool) -> None:
+    """Answer all cases, and print the table."""
+    lines = list(table(tallies(files or corpora(), jobs=jobs)))
+    if write:
+        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
+    click.echo("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
