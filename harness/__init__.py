@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         make_report,
         replay,
         replay_all,
+        simulate,
         sweep,
         tune,
     )
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.forecasting.forecast import Forecast
+    from harness.studies.simulation.answer import Simulation
     from harness.studies.tuning.result import Tuned
 
 _LAZY = {
@@ -82,6 +84,8 @@ _LAZY = {
     "tune": "harness.api",
     "Tuned": "harness.studies.tuning.result",
     "forecast": "harness.api",
+    "simulate": "harness.api",
+    "Simulation": "harness.studies.simulation.answer",
     "Forecast": "harness.studies.forecasting.forecast",
     "Experiment": "harness.studies.experiments.experiment",
     "Request": "harness.runs.request",
@@ -130,6 +134,7 @@ __all__ = [
     "Reject",
     "Request",
     "Run",
+    "Simulation",
     "TraceError",
     "Tuned",
     "Unnominate",
@@ -147,6 +152,7 @@ __all__ = [
     "make_report",
     "replay",
     "replay_all",
+    "simulate",
     "sweep",
     "tune",
 ]

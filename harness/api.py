@@ -10,7 +10,7 @@ from warnings import warn
 
 from harness.base.errors import OptionError
 from harness.plugins import Plugins, load
-from harness.runs.arguments import check_arguments, check_forecast, checked_requests
+from harness.runs.arguments import check_arguments, check_forecast, check_simulation, checked_requests
 from harness.runs.execution import execute
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
 from harness.runs.labels import checked_label
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.sweep import State
     from harness.studies.forecasting.forecast import Forecast
+    from harness.studies.simulation.answer import Simulation
     from harness.studies.tuning.result import Tuned
     from harness.trace.calibration import Calibration
     from harness.trace.shake import Shake, Twin
@@ -49,6 +50,7 @@ __all__ = [
     "read_trace",
     "replay",
     "replay_all",
+    "simulate",
     "sweep",
     "tune",
 ]
@@ -365,6 +367,65 @@ def _warn_of_metrics(runs: Iterable[Run]) -> None:
     """Tell whoever calls from Python of metrics that failed."""
     for sentence in dict.fromkeys(sentence for run in runs for sentence in run.unmeasured.values()):
         warn(f"{sentence}; the run is kept without it", stacklevel=3)
+
+
+def simulate(
+    cluster: str | Path | Cluster | None,
+    jobs: str | Path | Mapping[str, Any] | Sequence[str | Path | Mapping[str, Any]] = (),
+    *,
+    plugin: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    on_preemption: str | Losses = "restart",
+    each: bool = False,
+    changes: bool | None = None,
+    trace: str | Path | Trace | None = None,
+    at: str | None = None,
+    plugins: Plugins | None = None,
+) -> Simulation:
+    """Whether jobs would start now, whom they would preempt, and what would let those start that wait.
+
+    The scheduler plays one instant: that in which the jobs are submitted to what the cluster holds. The
+    cluster stays as it is.
+
+    Args:
+        cluster: what `kubectl get` prints of it, with its Workloads or Pods, or a cluster; with a trace what
+            it is replayed on, None for the cluster beside it.
+        jobs: what is submitted, in this order: files with manifests, or manifests. Without any it is said of
+            each workload that waits.
+        plugin: who schedules; by default Kueue where there are ClusterQueues, else kube-scheduler.
+        options: the plugin's options.
+        on_preemption: what a preempted job loses: `restart`, `resume` or
+            `checkpoint=<interval>[,restore=<cost>]`.
+        each: ask about each job alone, instead of one after the other.
+        changes: look for the smallest changes that let jobs start; by default for those that are submitted to
+            a dump. With a trace each change is a whole replay.
+        trace: ask about an instant of the replay of this trace, and not about a dump.
+        at: the instant: a time as the trace has them, or a duration since it begins.
+        plugins: what `harness.plugins.load()` gave; loaded when absent.
+
+    Raises:
+        InputError: something cannot be read, or the scheduler does not schedule a job.
+        OptionError: an argument is of no type that it can have.
+        PolicyError: the scheduler's plugin failed.
+    """
+    from harness.studies.simulation.asking import Question
+
+    check_simulation(
+        {
+            "cluster": cluster,
+            "jobs": jobs,
+            "plugin": plugin,
+            "options": options,
+            "on_preemption": on_preemption,
+            "each": each,
+            "changes": changes,
+            "at": at,
+            "plugins": plugins,
+        }
+    )
+    asked = [jobs] if isinstance(jobs, (str, Path, Mapping)) else list(jobs)
+    question = Question(plugins or load(), cluster, plugin, options, on_preemption, trace, at)
+    return question.answered(asked, each=each, changes=changes)
 
 
 def compare(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from harness.cluster.kueue_releases import NEWEST, release_named
+from harness.cluster.kinds.kueue_releases import NEWEST, release_named
 from harness.plugins import loading as plugins
 from harness.plugins.conformance import Case, Report, Tally, check, read_cases
 

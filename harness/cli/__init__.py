@@ -35,6 +35,7 @@ COMMANDS = {
     "export": ("harness.cli.export", "Write a finished run for Perfetto, or for Prometheus and Grafana."),
     "validate": ("harness.cli.validate", "Judge a simulation by what a trace says happened."),
     "forecast": ("harness.cli.forecast", "Say when what waits in a live cluster starts."),
+    "simulate": ("harness.cli.simulate", "Say whether a job would start now, and what would let it."),
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
     "diff": ("harness.cli.diff", "Show where two runs of the same jobs part, and who gained or lost by it."),
     "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),

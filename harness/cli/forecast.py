@@ -49,7 +49,7 @@ Examples:
 @click.option("--reader", metavar="NAME", help="The format of the history.")
 @click.option(
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
-    help="A Job, Pod or Workload: when would it start, and whom would it displace?",
+    help="A Job, Pod, Workload or other job: when would it start, and whom would it displace?",
 )  # fmt: skip
 @one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
 @loss_model

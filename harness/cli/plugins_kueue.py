@@ -15,8 +15,8 @@ def told_of_release(text: str, *, as_json: bool) -> Iterator[str]:
     Raises:
         OptionError: no release that is known.
     """
-    from harness.cluster.kueue_differences import differences, gates_of_its_own, gates_that_it_lacks
-    from harness.cluster.kueue_releases import NEWEST, release_named
+    from harness.cluster.kinds.kueue_differences import differences, gates_of_its_own, gates_that_it_lacks
+    from harness.cluster.kinds.kueue_releases import NEWEST, release_named
 
     release = release_named(text)
     found, own, lacking = list(differences(release)), gates_of_its_own(release), gates_that_it_lacks(release)

@@ -16,12 +16,12 @@ from typing import Any
 from harness.cluster.kinds.disruption import PodDisruptionBudget, Share
 from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+from harness.cluster.kinds.kueue_controller import KueueController
 from harness.cluster.kinds.pod_groups import PodGroup
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
 from harness.cluster.kinds.scheduling_groups import SchedulingGroup
 from harness.cluster.kinds.selectors import LabelSelector, Requirement, Taint
 from harness.cluster.kinds.topology import Topology
-from harness.cluster.kueue_controller import KueueController
 from harness.cluster.model import (
     NAMESPACE_NAME,
     AdmissionCheck,

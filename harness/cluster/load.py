@@ -15,8 +15,8 @@ from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
 from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue import implied_cohorts
+from harness.cluster.kinds.kueue_controller import is_kueue_controller, kueue_controller
 from harness.cluster.kinds.table import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
-from harness.cluster.kueue_controller import is_kueue_controller, kueue_controller
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.owners import matched
 from harness.cluster.yaml.documents import Document, read_documents

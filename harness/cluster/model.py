@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.disruption import PodDisruptionBudget
     from harness.cluster.kinds.elastic import ElasticQuota
     from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+    from harness.cluster.kinds.kueue_controller import KueueController
     from harness.cluster.kinds.pod_groups import PodGroup
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
     from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.kinds.topology import Topology
     from harness.cluster.kinds.workloads import Workload
-    from harness.cluster.kueue_controller import KueueController
 
 _T = TypeVar("_T")
 

@@ -28,6 +28,14 @@ from harness.cluster.kinds.kueue_configuration import (
     KueueConfiguration,
 )
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
+from harness.cluster.kinds.kueue_releases import (
+    NEWEST,
+    RELEASES,
+    Release,
+    nearest_release,
+    release_named,
+    state_at,
+)
 from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
 from harness.cluster.kinds.pods import Pod, PodSpec
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
@@ -36,14 +44,6 @@ from harness.cluster.kinds.selectors import Requirement, Taint, Toleration
 from harness.cluster.kinds.topology import Topology
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.kinds.workloads import PRIORITY_BOOST, Workload
-from harness.cluster.kueue_releases import (
-    NEWEST,
-    RELEASES,
-    Release,
-    nearest_release,
-    release_named,
-    state_at,
-)
 from harness.cluster.model import (
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,

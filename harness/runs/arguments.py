@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
@@ -64,6 +64,19 @@ _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
 }
 
 
+_SIMULATE: Mapping[str, tuple[tuple[Any, ...], str]] = {
+    **_FORECAST,
+    "cluster": (
+        (*_FILES, Cluster, NoneType),
+        "the path of what kubectl get prints of a cluster, or a Cluster",
+    ),
+    "at": ((str, NoneType), "a time such as '30d12h', a text"),
+    "jobs": ((*_FILES, Mapping, Sequence), "the paths of manifests of jobs, or such manifests as mappings"),
+    "each": ((bool,), "True or False"),
+    "changes": ((bool, NoneType), "True, False or None"),
+}
+
+
 def check_arguments(given: Mapping[str, object]) -> None:
     """See that arguments are what a replay, a comparison or an experiment can take.
 
@@ -83,6 +96,15 @@ def check_forecast(given: Mapping[str, object]) -> None:
         OptionError: one is not; says what it takes.
     """
     _check(given, _FORECAST)
+
+
+def check_simulation(given: Mapping[str, object]) -> None:
+    """See that arguments are what a simulation can take.
+
+    Raises:
+        OptionError: one is not; says what it takes.
+    """
+    _check(given, _SIMULATE)
 
 
 def checked_requests(requests: object) -> list[Request]:

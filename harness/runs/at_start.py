@@ -111,9 +111,8 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
     as_of = None if apart or not dated else first
     moment = objects.latest if as_of is None else as_of
     for pod in cluster.pods:
-        stays = moment is not None and pod.gone_at is not None and pod.gone_at > moment
-        there = world == DUMP and places[id(pod)] == _BEFORE and pod.node
-        if pod.terminating and places[id(pod)] != _KNOWN and not (there and stays):
+        there = world == DUMP and places[id(pod)] == _BEFORE
+        if places[id(pod)] != _KNOWN and _is_going(pod, moment if there else None):
             places[id(pod)] = _GOING
     start = [each for each in objects.several if places[id(each)] == _BEFORE and world == DUMP]
     later = [each for each in objects.several if places[id(each)] == _LATER]
@@ -128,6 +127,20 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
         _begins(world, choice, objects, start, later, first if dated else None, history=history),
         tuple(_left_out(world, objects, places)),
     )
+
+
+def as_it_stands(cluster: Cluster) -> Cluster:
+    """A cluster with the work with which a replay begins that has no dates: all that is not gone by now."""
+    objects = _Objects(cluster)
+    pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
+    working = [each for each in objects.several if isinstance(each, Workload)]
+    return replace(objects.cluster_of([*working, *pods]), as_of=latest_of(cluster))
+
+
+def _is_going(pod: Pod, moment: int | None) -> bool:
+    """Whether a Pod is terminating and taken to be gone: nothing says that it holds a node after a moment."""
+    stays = pod.node and moment is not None and pod.gone_at is not None and pod.gone_at > moment
+    return pod.terminating and not stays
 
 
 def _period(trace: Trace) -> tuple[int, int]:

@@ -221,15 +221,8 @@ def _play_into(
 
     Nothing of the replay outlives it: metrics read the tables.
     """
-    takes_over = None if plan.policy.running is None else partial(_taken_over, plan)
     columns, of_jobs = _prepared(plan)
-    jobs = Jobs(
-        columns,
-        clairvoyant=plan.policy.clairvoyant,
-        running=None if takes_over is None else partial(takes_over, plan.cluster),
-        later=() if takes_over is None else plan.at_start.arrivals(takes_over, plan.trace.origin),
-        source=plan.cluster.source,
-    )
+    jobs = _jobs(plan, columns)
     if not jobs.only_of_trace:
         of_jobs = tenants(jobs.frame, plan.cluster, by_elastic_quotas=plan.by_elastic_quotas)
     played_on = _UNLIMITED if plan.policy.record else plan.cluster
@@ -255,6 +248,28 @@ def _play_into(
     if jobs.record is not None:
         info["record"] = {"notes": list(jobs.record.notes)}
     return info, short
+
+
+def jobs_of(plan: Plan, more: Sequence[Arrival] = ()) -> Jobs:
+    """The jobs of a replay, in order of arrival.
+
+    Args:
+        plan: the replay.
+        more: jobs that arrive beside them, at the times that they say.
+    """
+    return _jobs(plan, _prepared(plan)[0], more)
+
+
+def _jobs(plan: Plan, columns: JobColumns, more: Sequence[Arrival] = ()) -> Jobs:
+    takes_over = None if plan.policy.running is None else partial(_taken_over, plan)
+    later = [] if takes_over is None else plan.at_start.arrivals(takes_over, plan.trace.origin)
+    return Jobs(
+        columns,
+        clairvoyant=plan.policy.clairvoyant,
+        running=None if takes_over is None else partial(takes_over, plan.cluster),
+        later=sorted([*later, *more], key=lambda arrival: arrival[0].submit),
+        source=plan.cluster.source,
+    )
 
 
 def _taken_over(plan: Plan, cluster: Cluster, at: int) -> Sequence[Arrival]:

@@ -11,6 +11,9 @@ from doc_pages import EXCEPTED, PAGES, commands, stock, why_excepted
 
 WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for each in commands(page))]
 
+NOT_NOW = (3, 4)
+"""The exit codes that answer the question of `harness simulate`."""
+
 
 def brief(command: str, page: str) -> str:
     """A command on cut traces: two twins stand for many, and charts are drawn where they are explained."""
@@ -26,7 +29,7 @@ def run_page(page: str, place: Path, capsys: pytest.CaptureFixture[str], *, whol
         for command in commands(page)
         if why_excepted(command) is None
         for code, _, said in [carried_out(command if whole else brief(command, page), capsys)]
-        if code
+        if code and not (command.startswith("harness simulate ") and code in NOT_NOW)
     ]
     assert not failed, "\n\n".join(failed)
 

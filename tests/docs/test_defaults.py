@@ -18,7 +18,7 @@ from harness import Policy, View
 from harness.base.options import resolve
 from harness.cluster.kinds.kueue_configuration import GATES
 from harness.cluster.kinds.kueue_gates import is_on, why_refused
-from harness.cluster.kueue_releases import NEWEST
+from harness.cluster.kinds.kueue_releases import NEWEST
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.plugins import load

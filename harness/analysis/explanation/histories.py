@@ -75,7 +75,7 @@ class Histories:
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
     ) -> History:
         before = self.row(name).get(RAN_BEFORE) or 0
-        events = self._with_holders(_filled_in(self._events(rows, progress, before)))
+        events = self._with_holders(filled_in(self._events(rows, progress, before)))
         stretches = tuple(_stretches(events))
         behind = None
         first = stretches[0]
@@ -98,7 +98,7 @@ class Histories:
             which = (pl.col("job") == rows[0]["job"]) & (pl.col("seq") < rows[0]["seq"])
             before = self._run.micros("decisions").filter(which).collect()
         told = [*self._events(before.to_dicts(), None), *events]
-        return _filled_in(told)[-len(events) :]
+        return filled_in(told)[-len(events) :]
 
     def _events(
         self,
@@ -251,7 +251,7 @@ def _short(event: Event) -> list[str]:
     return [*(figures.short or figures.most_free or figures.request)]
 
 
-def _filled_in(events: Sequence[Event]) -> list[Event]:
+def filled_in(events: Sequence[Event]) -> list[Event]:
     """Refusals with holders that the record names, and with the figures that were recorded before."""
     found: list[Event] = []
     for event in events:

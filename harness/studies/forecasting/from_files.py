@@ -31,7 +31,7 @@ from harness.studies.forecasting.forecast import Forecast
 from harness.studies.forecasting.futures import Future, Settings, World
 from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.items import futures_of
-from harness.studies.forecasting.new_job import read_job, submitted
+from harness.studies.forecasting.new_job import QUEUE, names_queue, read_job, submitted
 from harness.studies.forecasting.record import Record, record_of_trace
 from harness.studies.forecasting.record_of_run import record_of_run
 
@@ -144,13 +144,8 @@ class Asked:
         Raises:
             InputError: they have none, and it was not asked for others that wait.
         """
-        lost = without_queues(cluster.workloads, cluster.cluster_queues)
-        if lost and (self.plugin is None or not now.waiting):
-            raise InputError(
-                f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
-                f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
-                hint=REMEDY,
-            )
+        if self.plugin is None or not now.waiting:
+            require_queues(cluster)
 
     def judged(
         self, moments: int, plugins: Plugins, *, workers: int | None = None, executor: Executor | None = None
@@ -217,6 +212,8 @@ class Asked:
         source = str(given) if isinstance(given, (str, Path)) else "the job"
         job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
         assert job is not None
+        if job.get("kind") != "Pod" and not names_queue(job):
+            raise InputError(f"{source}: names no queue (label {QUEUE})", hint="add the label, or give a Pod")
         more = submitted(cluster, job, source)
         now = now_of(more, settings.policy, before.now.at)
         there = {each.job.id for each in before.now.present}
@@ -259,6 +256,21 @@ def _reason(error: TraceError) -> str:
     """Why something cannot be read, in one line."""
     more = f"; and {counted(len(error.faults) - 1, 'more fault')}" if len(error.faults) > 1 else ""
     return f"{error.source}: {error.faults[0]}{more}"
+
+
+def require_queues(cluster: Cluster) -> None:
+    """That Kueue's Workloads have queues to start from.
+
+    Raises:
+        InputError: they have none.
+    """
+    lost = without_queues(cluster.workloads, cluster.cluster_queues)
+    if lost:
+        raise InputError(
+            f"{cluster.source or 'the cluster'}: holds {counted(len(lost), 'Workload')} of Kueue that "
+            f"{'has' if len(lost) == 1 else 'have'} not ended, and no ClusterQueue to start from",
+            hint=REMEDY,
+        )
 
 
 def scheduler_of(cluster: Cluster) -> str:

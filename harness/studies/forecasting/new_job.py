@@ -11,9 +11,18 @@ from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.options import did_you_mean
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
-from harness.cluster.yaml.documents import read_documents
+from harness.cluster.yaml.documents import Document, read_documents
 from harness.cluster.yaml.fields import Fields
 from harness.cluster.yaml.sources import text_of
+from harness.studies.forecasting.job_kinds import (
+    KINDS,
+    NO_POD,
+    WORKLOAD,
+    PodSet,
+    check_containers,
+    pod_sets_of,
+    priority_class_of,
+)
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -21,63 +30,110 @@ if TYPE_CHECKING:
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
-"""Labels of a Job that Kueue makes its Workload of."""
-LEAST = "kueue.x-k8s.io/job-min-parallelism"
-"""The annotation of a Job with how many pods it may begin where not all fit."""
+"""Labels of a job that Kueue makes its Workload of."""
 
-_NO_POD = "so there is no pod that could start"
-_KINDS = ("Job", "Pod", "Workload")
+_READ_WITH_PODS = frozenset(
+    f"{name}.k8s.io" for name in ("scheduling", "scheduling.x", "scheduling.sigs", "kubescheduler.config")
+)
+"""The API groups of what a Pod is read with: priority classes, groups of pods, who schedules it."""
+
+Job = Mapping[str, Any]
+"""The manifest of a job."""
 
 
-def read_job(path: Path) -> Mapping[str, Any]:
-    """The manifest of one Job, Pod or Workload.
+def read_job(path: Path) -> Job:
+    """The manifest of one job, of a kind that can be submitted.
 
     Raises:
         ClusterError: the file cannot be read, or is not one such object.
     """
+    found = read_jobs(path)
+    if len(found) != 1:
+        raise ClusterError(str(path), [Fault("", f"holds {len(found)} objects; one job is asked for")])
+    return found[0]
+
+
+def read_jobs(path: Path) -> list[Job]:
+    """The manifests of jobs in a file, in their order.
+
+    Raises:
+        ClusterError: the file cannot be read, holds nothing, or something that is no job.
+    """
     faults: list[Fault] = []
     documents, _ = read_documents(text_of(path), faults)
     found = [each for document in documents for each in unpacked(document, faults)]
-    if not faults and len(found) != 1:
-        faults.append(Fault("", f"holds {len(found)} objects; one Job, Pod or Workload is asked for"))
-    if not faults and found[0].content.get("kind") not in _KINDS:
-        kind = found[0].content.get("kind")
-        faults.append(Fault(found[0].where, f"kind {kind!r} is not one of {', '.join(_KINDS)}"))
+    if not found and not faults:
+        faults.append(Fault("", f"holds no object; {', '.join(KINDS)} are jobs"))
+    for each in found:
+        _check_kind(each, faults)
     if faults:
         raise ClusterError(str(path), faults)
-    content: Mapping[str, Any] = found[0].content
-    return content
+    return [each.content for each in found]
 
 
-def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
+def names_queue(job: Job) -> bool:
+    """Whether a job is one of Kueue's: a Workload, or one with the label of a queue."""
+    return job.get("kind") == WORKLOAD or bool(_map(_map(job.get("metadata")).get("labels")).get(QUEUE))
+
+
+def _check_kind(job: Document, faults: list[Fault]) -> None:
+    """That an object is of a kind of jobs, and of its API group where it says one."""
+    kind, version = job.content.get("kind"), job.content.get("apiVersion")
+    if kind not in KINDS:
+        faults.append(Fault(job.where, f"kind {kind!r} is not one of {', '.join(KINDS)}"))
+    elif isinstance(version, str) and version.rpartition("/")[0] != KINDS[kind]:
+        known = KINDS[kind] or "v1"
+        faults.append(
+            Fault(job.where, f"{kind} of apiVersion {version} is not understood; one of {known} is")
+        )
+
+
+def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
     """A cluster in which one job more waits, the youngest of all.
 
-    Where the job names a queue it is a Workload, as Kueue makes one of it; else each of its pods waits.
+    Where the job names a queue, and Kueue admits jobs, it is a Workload as Kueue makes one of it; else each
+    of its pods waits.
+
+    Args:
+        cluster: stays as it is.
+        job: of one of `KINDS`.
+        source: where it comes from, for messages.
+        queued: whether Kueue admits jobs.
 
     Raises:
         ClusterError: the manifest is faulty.
-        InputError: its queue does not exist.
+        InputError: its queue or priority class does not exist.
     """
     metadata = dict(_map(job.get("metadata")))
-    name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
+    number = sum(each.uid.startswith(_UID) for each in cluster.workloads)
     namespace = str(metadata.get("namespace") or "default")
-    there = {each.key for each in cluster.workloads} | {
-        f"{each.namespace}/{each.name}" for each in cluster.pods
+    named = {
+        "name": _name(cluster, metadata, namespace),
+        "namespace": namespace,
+        "uid": f"{_UID}-{number}" if number else _UID,
     }
-    while f"{namespace}/{name}" in there:
-        name += "-submitted"
-    named = {"name": name, "namespace": namespace, "uid": "~submitted"}
-    labels = _map(metadata.get("labels"))
     faults: list[Fault] = []
-    _check_containers(job, faults)
+    fields = Fields(job, "", faults)
+    pod_sets: list[PodSet] = []
+    if job.get("kind") == WORKLOAD:
+        templates = [each.child("template") for each in fields.child("spec").items("podSets")]
+        for template in templates:
+            check_containers(template)
+        if not templates and not faults:
+            fields.child("spec").fault("podSets", f"there are none, {NO_POD}")
+    else:
+        pod_sets = pod_sets_of(fields)
+        if not sum(each["count"] for each in pod_sets) and not faults:
+            faults.append(Fault("spec", f"it has no pods, {NO_POD}"))
     if faults:
         raise ClusterError(source, faults)
-    if job.get("kind") == "Workload":
+    labels = _map(metadata.get("labels"))
+    if job.get("kind") == WORKLOAD:
         document = {**job, "metadata": {**metadata, **named}, "status": {}}
-    elif labels.get(QUEUE):
-        document = _workload_of(cluster, job, {**metadata, **named}, labels, faults)
+    elif queued and labels.get(QUEUE):
+        document = _workload_of(cluster, fields, pod_sets, {**metadata, **named}, labels)
     else:
-        return _with_pods(cluster, job, named, labels)
+        return _with_pods(cluster, pod_sets, named, labels, source)
     workload = replace(workload_from(Fields(document, "", faults), {}), created=None)
     if faults:
         raise ClusterError(source, faults)
@@ -94,37 +150,30 @@ def submitted(cluster: Cluster, job: Mapping[str, Any], source: str) -> Cluster:
     return replace(cluster, workloads=(*cluster.workloads, replace(workload, created=latest + 1)))
 
 
-def _check_containers(job: Mapping[str, Any], faults: list[Fault]) -> None:
-    """That every pod of a job has something to run, else there is no pod that could start."""
-    fields = Fields(job, "", faults)
-    spec = fields.child("spec")
-    if job.get("kind") == "Workload":
-        templates = [each.child("template") for each in spec.items("podSets")]
-        if not templates and not faults:
-            spec.fault("podSets", f"there are none, {_NO_POD}")
-    else:
-        templates = [fields if job.get("kind") == "Pod" else spec.child("template")]
-    for template in templates:
-        pods = template.child("spec")
-        if not pods.raw("containers") and not faults:
-            pods.fault("containers", f"there are none, {_NO_POD}")
+_UID = "~submitted"
+"""How the UIDs of what is submitted begin: of jobs of one second, those with the smaller UID come first."""
+
+
+def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
+    """The name of a job, with an ending where something of the cluster has that name already."""
+    name = str(metadata.get("name") or metadata.get("generateName") or "submitted").rstrip("-")
+    there = {each.key for each in cluster.workloads} | {
+        f"{each.namespace}/{each.name}" for each in cluster.pods
+    }
+    while f"{namespace}/{name}" in there:
+        name += "-submitted"
+    return name
 
 
 def _workload_of(
     cluster: Cluster,
-    job: Mapping[str, Any],
+    job: Fields,
+    pod_sets: list[PodSet],
     metadata: Mapping[str, Any],
     labels: Mapping[str, Any],
-    faults: list[Fault],
 ) -> dict[str, Any]:
-    """The Workload that Kueue makes of a Job or Pod."""
-    spec = _map(job.get("spec"))
-    template = (
-        {"metadata": metadata, "spec": spec} if job.get("kind") == "Pod" else _map(spec.get("template"))
-    )
-    pod_set = {"name": "main", "template": dict(template), **_counts(job, spec, metadata, faults)}
-    pods = _map(template.get("spec"))
-    named, general = str(labels.get(PRIORITY) or ""), str(pods.get("priorityClassName") or "")
+    """The Workload that Kueue makes of a job."""
+    named, general = str(labels.get(PRIORITY) or ""), priority_class_of(job, pod_sets)
     own = cluster.workload_priority_classes.get(named) if named else None
     found = own or (cluster.priority_of(general) if general else cluster.default_class)
     if (named and own is None) or (general and found is None):
@@ -135,65 +184,64 @@ def _workload_of(
                 list(cluster.workload_priority_classes if named else cluster.priority_classes),
             ),
         )
-    limits = list(_limits(spec, labels, faults))
+    limits = list(_limits(job, labels))
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "Workload",
+        "kind": WORKLOAD,
         "metadata": dict(metadata),
         "spec": {
             "queueName": labels[QUEUE],
             "priority": 0 if found is None else found.value,
             **({"maximumExecutionTimeSeconds": min(limits)} if limits else {}),
-            "podSets": [pod_set],
+            "podSets": pod_sets,
         },
     }
 
 
-def _counts(
-    job: Mapping[str, Any], spec: Mapping[str, Any], metadata: Mapping[str, Any], faults: list[Fault]
-) -> dict[str, int]:
-    """How many pods there are, and the least that it may begin with, by Kueue's rules for a Job."""
-    if job.get("kind") == "Pod":
-        return {"count": 1}
-    fields = Fields(spec, "", faults, "spec")
-    parallelism = fields.integer("parallelism", 1, least=0)
-    count = min(parallelism, fields.integer("completions", parallelism, least=0))
-    if not count and not faults:
-        faults.append(Fault("", f"spec: parallelism or completions is 0, {_NO_POD}"))
-    annotations = _map(metadata.get("annotations"))
-    if LEAST not in annotations:
-        return {"count": count}
-    told = str(annotations[LEAST])
-    if not told.isdecimal() or not 0 < int(told) < count:
-        what = f"must be a whole number above 0 and less than the number of its pods, {count}, not {told!r}"
-        faults.append(Fault("", f"metadata.annotations.{LEAST}: {what}"))
-        return {"count": count}
-    return {"count": count, "minCount": int(told)}
-
-
-def _limits(spec: Mapping[str, Any], labels: Mapping[str, Any], faults: list[Fault]) -> Iterator[int]:
+def _limits(job: Fields, labels: Mapping[str, Any]) -> Iterator[int]:
     """How long the job may run, seconds, by whoever says so; labels are texts."""
     told = str(labels.get(LONGEST, ""))
     if told.isdecimal():
         yield int(told)
     elif LONGEST in labels:
-        faults.append(Fault("", f"metadata.labels.{LONGEST}: must be a whole number, not {told!r}"))
-    if spec.get(DEADLINE) is not None:
-        yield Fields(spec, "", faults, "spec").integer(DEADLINE, 1, least=1)
+        job.fault(f"metadata.labels.{LONGEST}", f"must be a whole number, not {told!r}")
+    spec = job.child("spec")
+    if job.raw("kind") in ("Job", "Pod") and DEADLINE in spec:
+        yield spec.integer(DEADLINE, 1, least=1)
 
 
 def _with_pods(
-    cluster: Cluster, job: Mapping[str, Any], named: Mapping[str, Any], labels: Mapping[str, Any]
+    cluster: Cluster,
+    pod_sets: list[PodSet],
+    named: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    source: str,
 ) -> Cluster:
-    """A cluster in which the pods of a job wait."""
-    if job.get("kind") != "Pod":
-        raise InputError(
-            f"{named['namespace']}/{named['name']} names no queue (label {QUEUE})",
-            hint="add the label, or give a Pod",
-        )
-    spec = {key: value for key, value in _map(job.get("spec")).items() if key != "nodeName"}
-    pod = {**job, "metadata": {**named, "labels": dict(labels)}, "spec": spec, "status": {}}
-    return cluster_from([*cluster.manifests, pod], cluster.source)
+    """A cluster in which the pods of a job wait, each for itself."""
+    pods: list[dict[str, Any]] = []
+    several = sum(each["count"] for each in pod_sets) > 1
+    for pod_set in pod_sets:
+        template = pod_set["template"]
+        own = _map(template.get("metadata"))
+        spec = {key: value for key, value in _map(template.get("spec")).items() if key != "nodeName"}
+        for _ in range(pod_set["count"]):
+            number = f"-{len(pods)}" if several else ""
+            metadata = {
+                "name": f"{named['name']}{number}",
+                "namespace": named["namespace"],
+                "uid": f"{named['uid']}{number}",
+                "labels": {**_map(own.get("labels"))} if several else dict(labels),
+                "annotations": {**_map(own.get("annotations"))},
+            }
+            head = {"apiVersion": "v1", "kind": "Pod"}
+            pods.append({**head, "metadata": metadata, "spec": spec, "status": {}})
+    beside = [
+        each
+        for each in cluster.manifests
+        if str(each.get("apiVersion")).rpartition("/")[0] in _READ_WITH_PODS
+    ]
+    read = cluster_from([*beside, *pods], source).pods
+    return replace(cluster, pods=(*cluster.pods, *read), manifests=(*cluster.manifests, *pods))
 
 
 def _map(value: Any) -> Mapping[str, Any]:

@@ -31,7 +31,7 @@ from harness import PodSet
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.base.units import MINUTE, SECOND
 from harness.cluster.kinds.kueue_gates import why_refused
-from harness.cluster.kueue_releases import RELEASES
+from harness.cluster.kinds.kueue_releases import RELEASES
 from harness.cluster.model import frozen
 from harness.policy import Arrival
 

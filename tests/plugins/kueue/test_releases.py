@@ -23,7 +23,14 @@ from harness import Cluster, PodSet
 from harness.base.errors import HarnessError, OptionError
 from harness.base.options import resolve
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
-from harness.cluster.kueue_releases import NEWEST, RELEASES, Release, nearest_release, release_named, state_at
+from harness.cluster.kinds.kueue_releases import (
+    NEWEST,
+    RELEASES,
+    Release,
+    nearest_release,
+    release_named,
+    state_at,
+)
 from harness.cluster.model import frozen
 from harness.plugins import load
 from harness_plugins.kueue.factory import assumptions, fair_sharing, release_of

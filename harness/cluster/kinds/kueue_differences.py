@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness.base.frozen import Frozen
 from harness.cluster.kinds.kueue_configuration import GATES
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
-from harness.cluster.kueue_releases import NEWEST, Release, state_at
+from harness.cluster.kinds.kueue_releases import NEWEST, Release, state_at
 
 _REPOSITORY = "https://github.com/kubernetes-sigs/kueue"
 _GATES_ARE_IN = "pkg/features/kube_features.go"

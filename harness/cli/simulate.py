@@ -1,0 +1,148 @@
+"""`harness simulate`: would a job start now, whom would it preempt, and what would help?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.base.errors import OptionError
+from harness.cli.context import loaded_plugins
+from harness.cli.forecast import printable_lines
+from harness.cli.plugin_options import assign
+from harness.cli.run_options import loss_model, one_plugin
+from harness.cli.screen import terminal_width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.cluster.model import Cluster
+    from harness.plugins import Plugins
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  kubectl get nodes,clusterqueues,localqueues,resourceflavors,workloads,pods -A -o yaml > dump.yaml
+  harness simulate --cluster dump.yaml job.yaml
+  harness simulate --cluster dump.yaml
+  harness simulate --cluster dump.yaml --patch more-quota.yaml job.yaml --json
+  harness simulate --cluster dump.yaml --largest cpu=1..512 --shape cpu=4,memory=16Gi
+  harness simulate --trace traces/mix.parquet --at 2d -p kueue-classic"""
+)
+@click.argument("jobs", nargs=-1, type=click.Path(path_type=Path), metavar="[JOB.yaml]...")
+@click.option(
+    "--cluster", "path", type=click.Path(path_type=Path), metavar="PATH[,PATH...]",
+    help="What kubectl get prints of a live cluster, with its Workloads or Pods. With --trace the cluster of "
+    "the replay. [default then: TRACE's .cluster.yaml beside it]",
+)  # fmt: skip
+@click.option(
+    "--trace", type=click.Path(path_type=Path), metavar="TRACE",
+    help="Ask about an instant of a replay instead of a dump.",
+)  # fmt: skip
+@click.option("--at", metavar="TIME", help="That instant: as the trace writes times, or a duration.")
+@click.option(
+    "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
+    help="What to change of the cluster before, as harness replay takes it; may be repeated.",
+)  # fmt: skip
+@one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
+@loss_model
+@click.option("--each", is_flag=True, help="Ask about each job alone, instead of one after the other.")
+@click.option(
+    "--changes/--no-changes", "changes", default=None,
+    help="Look for the smallest changes that let jobs start. [default: for jobs submitted to a dump]",
+)  # fmt: skip
+@click.option(
+    "--largest", metavar="RESOURCE=FROM..TO",
+    help="The largest gang that would start now, by queue and flavor, such as nvidia.com/gpu=1..512.",
+)  # fmt: skip
+@click.option(
+    "--shape", metavar="RESOURCE=AMOUNT,...",
+    help="What each pod of that gang asks for, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
+)  # fmt: skip
+@click.option("--queue", metavar="NAME", help="Of this queue alone.")
+@click.option("--all", "every", is_flag=True, help="All rows of all tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+@click.pass_context
+def simulate(
+    ctx: click.Context,
+    jobs: tuple[Path, ...],
+    path: Path | None,
+    trace: Path | None,
+    at: str | None,
+    patches: tuple[Path, ...],
+    name: str | None,
+    settings: tuple[str, ...],
+    on_preemption: str,
+    each: bool,
+    changes: bool | None,
+    largest: str | None,
+    shape: str | None,
+    queue: str | None,
+    every: bool,
+    as_json: bool,
+) -> None:
+    """Say whether jobs would start now, whom they would preempt, and what would help those that wait.
+
+    The scheduler's plugin plays one instant: that in which the jobs are submitted. Without a job it is said
+    of each workload that waits. The exit code is 0 where all jobs that are submitted start now, 3 where one
+    does not, 4 where one can never start.
+    """
+    from harness.studies.simulation.asking import Question
+    from harness.studies.simulation.text import text
+
+    plugins = loaded_plugins(ctx)
+    _check(jobs, each=each, largest=largest, shape=shape, queue=queue)
+    cluster, default = _read(path, trace, patches, plugins)
+    spec = plugins.policy(name or default)
+    options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
+    question = Question(plugins, cluster, name, options, on_preemption, trace, at)
+    if largest is not None and shape is not None:
+        fits = question.largest(largest, shape, queue)
+        click.echo(json.dumps(fits.to_json(), indent=2) if as_json else fits.text(terminal_width()))
+        return
+    found = question.answered(jobs, each=each, changes=changes)
+    if as_json:
+        click.echo(json.dumps(found.to_json(), indent=2))
+    else:
+        click.echo(printable_lines(text(found, terminal_width(), rows=None if every else 20)))
+    ctx.exit(found.exit_code)
+
+
+def _check(
+    jobs: Sequence[Path], *, each: bool, largest: str | None, shape: str | None, queue: str | None
+) -> None:
+    """That options belong together.
+
+    Raises:
+        OptionError: they do not.
+    """
+    if each and not jobs:
+        raise OptionError("--each is about jobs that are submitted", hint="name the files of some")
+    if (largest is None) != (shape is None):
+        raise OptionError("--largest is about pods of a --shape: give both")
+    if queue is not None and largest is None:
+        raise OptionError("--queue is about --largest", hint="jobs name their queues themselves")
+    if largest is not None and jobs:
+        raise OptionError("--largest asks about no job", hint="leave the files out")
+
+
+def _read(
+    path: Path | None, trace: Path | None, patches: Sequence[Path], plugins: Plugins
+) -> tuple[Cluster | None, str]:
+    """The cluster, patched, and who schedules it where nobody says."""
+    from harness.cluster.load import load_cluster
+    from harness.runs.inputs import cluster_for, default_plugin, read_trace
+    from harness.studies.forecasting.from_files import scheduler_of
+
+    if trace is not None:
+        cluster = cluster_for(path, read_trace(trace, plugins))
+    elif path is not None:
+        cluster = load_cluster(path)
+    else:
+        raise OptionError("nothing says what is asked about", hint="--cluster names a dump, --trace a trace")
+    for patch in patches:
+        cluster = cluster.patched(patch)
+    return cluster, default_plugin(cluster) if trace is not None else scheduler_of(cluster)

@@ -1,0 +1,189 @@
+"""Which pods jobs of the kinds have that Kueue admits, as the pod sets of the Workload that it makes of them.
+
+By the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from harness.cluster.yaml.fields import Fields
+
+PodSet = dict[str, Any]
+"""One of a Workload's `spec.podSets`."""
+
+LEAST = "kueue.x-k8s.io/job-min-parallelism"
+"""The annotation of a Job with how many pods it may begin where not all fit."""
+
+NO_POD = "so there is no pod that could start"
+"""What is wrong with a job that has none."""
+
+_TOPOLOGY: Mapping[str, str] = {
+    "kueue.x-k8s.io/podset-required-topology": "required",
+    "kueue.x-k8s.io/podset-preferred-topology": "preferred",
+    "kueue.x-k8s.io/podset-unconstrained-topology": "unconstrained",
+    "kueue.x-k8s.io/podset-slice-required-topology": "podSetSliceRequiredTopology",
+    "kueue.x-k8s.io/podset-slice-size": "podSetSliceSize",
+    "kueue.x-k8s.io/podset-group-name": "podSetGroupName",
+}
+"""Annotations of pod templates -> the fields of a `topologyRequest` that Kueue makes of them."""
+
+_SUBMITTER = {
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [
+            {
+                "name": "ray-job-submitter",
+                "resources": {
+                    "requests": {"cpu": "500m", "memory": "200Mi"},
+                    "limits": {"cpu": "1", "memory": "1Gi"},
+                },
+            }
+        ],
+    }
+}
+"""The pod with which KubeRay submits a RayJob that brings no template for it."""
+
+
+def pod_sets_of(job: Fields) -> list[PodSet]:
+    """The pod sets of a job of one of `KINDS`; what is wrong with it becomes faults."""
+    kind = job.string("kind")
+    return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
+
+
+def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
+    """The PriorityClass that counts for a job without a WorkloadPriorityClass, "" for none.
+
+    Kubeflow's jobs can name one for all of their pods; else it is that of the first pod set with one.
+    """
+    policy = job.child("spec").child("runPolicy").child("schedulingPolicy").string("priorityClass")
+    named = (each["template"].get("spec", {}).get("priorityClassName") for each in pod_sets)
+    return policy or next((str(each) for each in named if each), "")
+
+
+def _of_pod(job: Fields) -> Iterator[PodSet]:
+    check_containers(job)
+    template = {name: job.raw(name) for name in ("metadata", "spec") if name in job}
+    yield {"name": "main", "count": 1, "template": template}
+
+
+def _of_job(job: Fields) -> Iterator[PodSet]:
+    spec = job.child("spec")
+    count = _job_pods(spec)
+    if not count and not spec.faults:
+        spec.fault("", f"parallelism or completions is 0, {NO_POD}")
+    found = {"name": "main", "count": count, "template": _template(spec)}
+    annotations = job.child("metadata").child("annotations")
+    if LEAST in annotations:
+        told = str(annotations.raw(LEAST))
+        if told.isdecimal() and 0 < int(told) < count:
+            found["minCount"] = int(told)
+        else:
+            rule = "must be a whole number above 0 and less than the number of its pods"
+            annotations.fault(LEAST, f"{rule}, {count}, not {told!r}")
+    yield found
+
+
+def _of_job_set(job: Fields) -> Iterator[PodSet]:
+    for each in job.child("spec").items("replicatedJobs"):
+        inner = each.child("template").child("spec")
+        count = each.integer("replicas", 1, least=0) * _job_pods(inner)
+        name = each.string("name", required=True)
+        yield {"name": name, "count": count, "template": _template(inner)}
+
+
+def _of_ray_cluster(spec: Fields) -> Iterator[PodSet]:
+    yield {"name": "head", "count": 1, "template": _template(spec.child("headGroupSpec"))}
+    for each in spec.items("workerGroupSpecs"):
+        count = each.integer("replicas", 1, least=0) * max(1, each.integer("numOfHosts", 1, least=0))
+        name = each.string("groupName", required=True).lower()
+        yield {"name": name, "count": count, "template": _template(each)}
+
+
+def _of_ray_job(job: Fields) -> Iterator[PodSet]:
+    spec = job.child("spec")
+    yield from _of_ray_cluster(spec.child("rayClusterSpec"))
+    if spec.string("submissionMode", "K8sJobMode") == "K8sJobMode":
+        template = spec.raw("submitterPodTemplate") or _SUBMITTER
+        yield {"name": "submitter", "count": 1, "template": template}
+
+
+def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
+    """Pods by the type of the replica, in the order in which Kueue lists the types."""
+
+    def of(job: Fields) -> Iterator[PodSet]:
+        table = job.child("spec").child(field)
+        known = {name for name in types if name in table}
+        for name in table:
+            if name not in known:
+                table.fault(name, f"is no type of replica; {', '.join(types)} are")
+        for name in types:
+            if name in known:
+                each = table.child(name)
+                count = each.integer("replicas", 1, least=0)
+                yield {"name": name.lower(), "count": count, "template": _template(each)}
+
+    return of
+
+
+_OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
+    "Job": ("batch", _of_job),
+    "Pod": ("", _of_pod),
+    "JobSet": ("jobset.x-k8s.io", _of_job_set),
+    "RayJob": ("ray.io", _of_ray_job),
+    "RayCluster": ("ray.io", lambda job: _of_ray_cluster(job.child("spec"))),
+    "PyTorchJob": ("kubeflow.org", _replicas("pytorchReplicaSpecs", "Master", "Worker")),
+    "TFJob": ("kubeflow.org", _replicas("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")),
+    "XGBoostJob": ("kubeflow.org", _replicas("xgbReplicaSpecs", "Master", "Worker")),
+    "PaddleJob": ("kubeflow.org", _replicas("paddleReplicaSpecs", "Master", "Worker")),
+    "JAXJob": ("kubeflow.org", _replicas("jaxReplicaSpecs", "Worker")),
+    "MPIJob": ("kubeflow.org", _replicas("mpiReplicaSpecs", "Launcher", "Worker")),
+}
+"""Kind -> its API group, and what lists its pod sets."""
+
+WORKLOAD = "Workload"
+KINDS: Mapping[str, str] = {
+    **{kind: group for kind, (group, _) in _OF_KIND.items()},
+    WORKLOAD: "kueue.x-k8s.io",
+}
+"""The kinds of jobs that can be submitted -> their API groups."""
+
+
+def _job_pods(spec: Fields) -> int:
+    """How many pods a Job has at once."""
+    parallelism = spec.integer("parallelism", 1, least=0)
+    return min(parallelism, spec.integer("completions", parallelism, least=0))
+
+
+def _template(fields: Fields) -> dict[str, Any]:
+    """The template of pods, of which each has something to run."""
+    check_containers(fields.child("template"))
+    found = fields.raw("template")
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def check_containers(template: Fields) -> None:
+    """That pods of a template have something to run."""
+    pods = template.child("spec")
+    if not pods.raw("containers") and not pods.faults:
+        pods.fault("containers", f"there are none, {NO_POD}")
+
+
+def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
+    """A pod set with the topology that annotations of its pods ask for."""
+    metadata = pod_set["template"].get("metadata")
+    annotations = Fields(metadata if isinstance(metadata, Mapping) else {}, "", job.faults).child(
+        "annotations"
+    )
+    request: dict[str, Any] = {}
+    for name, field in _TOPOLOGY.items():
+        if name in annotations:
+            told = str(annotations.raw(name))
+            if field == "unconstrained":
+                request[field] = told == "true"
+            elif field == "podSetSliceSize":
+                request[field] = int(told) if told.isdecimal() else told
+            else:
+                request[field] = told
+    return {**pod_set, "topologyRequest": request} if request else pod_set

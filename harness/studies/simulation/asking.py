@@ -1,0 +1,185 @@
+"""A simulation that is asked for, from files and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.base.errors import OptionError
+from harness.base.options import resolve
+from harness.base.units import date_text, exact_duration
+from harness.cluster.load import load_cluster
+from harness.engine.losses import Losses, parse_losses
+from harness.plugins import Plugins
+from harness.runs.at_start import as_it_stands
+from harness.runs.dump_changes import not_as_it_was
+from harness.runs.inputs import cluster_for, default_plugin, read_trace
+from harness.runs.questions import assumptions
+from harness.runs.request import Request
+from harness.studies.forecasting.from_files import require_queues, scheduler_of
+from harness.studies.forecasting.new_job import read_jobs
+from harness.studies.simulation.answer import STARTS, Answer, Simulation
+from harness.studies.simulation.changes import changes_for
+from harness.studies.simulation.instant import Instant, Scheduler
+from harness.studies.simulation.judging import Judge
+from harness.studies.simulation.largest import Fitting, fitting, shape_of
+from harness.studies.simulation.moment import Asked, Dump, Moment
+from harness.studies.simulation.replayed import Replayed, instant_of
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+Submitted = str | Path | Mapping[str, Any]
+"""The path of manifests of jobs, or the manifest of one."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about; see `harness.simulate` for what the fields mean.
+
+    Attributes:
+        plugins: what was loaded.
+        cluster: what `kubectl get` printed, or a cluster; with a trace what it is replayed on, None for the
+            one beside it.
+        plugin, options, on_preemption: who schedules, with which options, and what preempted jobs lose.
+        trace, at: a trace, and the instant of its replay; None where the question is of a dump.
+    """
+
+    plugins: Plugins
+    cluster: str | Path | Cluster | None = None
+    plugin: str | None = None
+    options: Mapping[str, Any] | None = None
+    on_preemption: str | Losses = "restart"
+    trace: str | Path | Trace | None = None
+    at: str | None = None
+
+    def answered(
+        self, jobs: Sequence[Submitted] = (), *, each: bool = False, changes: bool | None = None
+    ) -> Simulation:
+        """What is answered of jobs that are submitted; without any, of all that wait.
+
+        Raises:
+            InputError: something cannot be read, or the scheduler does not schedule a job.
+            PolicyError: the scheduler's plugin failed.
+        """
+        moment = self.moment
+        asked = [one for given in jobs for one in asked_of(given)]
+        looks = bool(asked) and self.trace is None if changes is None else changes
+        answers: list[Answer] = []
+        notes: list[str] = []
+        for group in [[one] for one in asked] if each and asked else [asked]:
+            ready = moment.with_jobs(group)
+            instant = ready.played()
+            found = Judge(ready, instant).answers()
+            answers += [_with_changes(ready, one) for one in found] if looks else found
+            notes = notes or list(self._notes(ready, instant))
+        scheduler = moment.scheduler
+        return Simulation(
+            self._now,
+            scheduler.policy.name,
+            scheduler.options,
+            str(scheduler.losses),
+            bool(asked),
+            answers,
+            notes,
+        )
+
+    def largest(self, largest: str, shape: str, queue: str | None = None) -> Fitting:
+        """The largest gangs that would start now.
+
+        Args:
+            largest: of which resource, and between which sizes: `nvidia.com/gpu=1..512`.
+            shape: what one pod asks for: `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+            queue: of this queue alone; None for all.
+
+        Raises:
+            InputError: something cannot be read or understood.
+            PolicyError: the scheduler's plugin failed.
+        """
+        return fitting(self.moment, shape_of(largest, shape), queue)
+
+    @cached_property
+    def moment(self) -> Moment:
+        """What is asked about, without jobs that are submitted."""
+        if self.trace is not None:
+            return self._replayed
+        if self.cluster is None or self.at is not None:
+            raise OptionError(
+                "nothing says what is asked about",
+                hint="--cluster names a dump; --trace a trace, and --at the instant of its replay",
+            )
+        cluster = self._loaded
+        if self.plugin is None:
+            require_queues(cluster)
+        policy = self.plugins.policy(self.plugin or scheduler_of(cluster))
+        if policy.running is None:
+            raise OptionError(
+                f"{policy.name} does not take over what a cluster holds, so nothing can be asked of it",
+                hint="name another plugin with -p",
+            )
+        scheduler = Scheduler(
+            policy,
+            resolve(policy.options, self.options or {}, owner=f"policy {policy.name}"),
+            parse_losses(self.on_preemption) if isinstance(self.on_preemption, str) else self.on_preemption,
+        )
+        return Dump(as_it_stands(cluster), scheduler)
+
+    @cached_property
+    def _loaded(self) -> Cluster:
+        given = self.cluster
+        assert given is not None
+        return load_cluster(Path(given)) if isinstance(given, (str, Path)) else given
+
+    @cached_property
+    def _replayed(self) -> Replayed:
+        if self.at is None:
+            raise OptionError("--trace asks about an instant of its replay", hint="give it with --at TIME")
+        assert self.trace is not None
+        trace = read_trace(self.trace, self.plugins)
+        cluster = cluster_for(self.cluster, trace)
+        plan = Request(
+            trace,
+            plugin=self.plugin or default_plugin(cluster),
+            cluster=cluster,
+            options=self.options,
+            on_preemption=self.on_preemption,
+        ).plan(self.plugins)
+        return Replayed(plan, instant_of(self.at, trace), plan.cluster)
+
+    @property
+    def _now(self) -> str | None:
+        if self.trace is not None:
+            trace, at = self._replayed.plan.trace, self._replayed.at
+            return date_text(trace.origin + at) if trace.kind == "timestamp" else exact_duration(at)
+        at_now = self.moment.cluster.as_of
+        return None if at_now is None else date_text(at_now)
+
+    def _notes(self, moment: Moment, instant: Instant) -> Iterator[str]:
+        """What is assumed or left out."""
+        policy, cluster = moment.scheduler.policy, moment.cluster
+        if self.plugin is None:
+            yield f"scheduled by {policy.name}"
+        yield from assumptions(policy, cluster, moment.scheduler.options)
+        if self.trace is None:
+            by_queues = policy.admits_by_queues(cluster)
+            yield from not_as_it_was([cluster], instant.lives, policy.name, by_queues=by_queues)
+
+
+def asked_of(given: Submitted) -> list[Asked]:
+    """The jobs of a file, or the one of a manifest.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    if isinstance(given, Mapping):
+        return [Asked(given, "the job")]
+    return [Asked(job, str(given)) for job in read_jobs(Path(given))]
+
+
+def _with_changes(moment: Moment, answer: Answer) -> Answer:
+    """An answer with what would let the job start, where it does not."""
+    return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(moment, answer))

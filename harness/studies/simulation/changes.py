@@ -1,0 +1,331 @@
+"""The smallest single changes with which a job starts: each is tried before it is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from math import gcd
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.base.text import counted
+from harness.base.units import format_amount
+from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, QuotaLeaves
+from harness.cluster.model import ClusterQueue, ResourceGroup
+from harness.studies.simulation.answer import VICTIMS, Answer, Change
+from harness.studies.simulation.differences import (
+    for_flavor,
+    more,
+    queue_patch,
+    quota_patch,
+    with_count,
+    with_elastic,
+    with_pod_sets,
+    with_priority,
+    with_queue,
+    with_quotas,
+    workload_of,
+)
+from harness.studies.simulation.policy_fields import field_changes
+
+if TYPE_CHECKING:
+    from harness.cluster.kinds.elastic import ElasticQuota
+    from harness.cluster.kinds.pods import Pod
+    from harness.cluster.model import Cluster
+    from harness.policy import PodSet
+    from harness.studies.simulation.moment import Difference, Moment
+
+NOW = "now"
+_ONE_BY_ONE = 8
+_STARTS, _PREEMPTS, _WAITS = range(3)
+
+
+class Outcome(NamedTuple):
+    """What a change leads to.
+
+    Attributes:
+        rank: 0 where the job starts, 1 where others are told to go for it, 2 where it waits as before.
+        victims: the ids of these.
+    """
+
+    rank: int
+    victims: tuple[str, ...]
+
+
+class Trials:
+    """Plays the moment once more for each change.
+
+    Args:
+        moment: the moment.
+        answer: what it came to for the job without a change.
+    """
+
+    def __init__(self, moment: Moment, answer: Answer) -> None:
+        self.moment = moment
+        self.answer = answer
+        self.rank = _PREEMPTS if answer.waits_for == VICTIMS and answer.victims else _WAITS
+
+    def outcome(self, difference: Difference) -> Outcome:
+        """What a change leads to."""
+        instant = self.moment.played(difference)
+        names = self.answer.ids
+        victims = tuple(instant.victims(names))
+        rank = _STARTS if instant.starts(names) else _PREEMPTS if victims else _WAITS
+        return Outcome(rank, victims)
+
+    def starts(self, difference: Difference) -> bool:
+        """Whether the job starts now with a change."""
+        return self.outcome(difference).rank == _STARTS
+
+    def least(self, most: int, difference: Callable[[int], Difference]) -> int | None:
+        """The smallest of 1 to `most` with which the job starts now; None where it does with none of them.
+
+        More can be worse, where it lets others in first. So the few smallest are tried one by one, and what
+        is larger by doubling, then by halving.
+        """
+        low, high = 0, 0
+        while high < most:
+            low, high = high, min(most, high + 1 if high < _ONE_BY_ONE else 2 * high)
+            if self.starts(difference(high)):
+                break
+        else:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.starts(difference(middle)):
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+def changes_for(moment: Moment, answer: Answer) -> list[Change]:
+    """The smallest single changes with which a job that waits starts, by their kinds."""
+    trials = Trials(moment, answer)
+    found = [*_fewer_pods(trials), *_other_flavor(trials), *_more_quota(trials), *_more_elastic(trials)]
+    return [*found, *_policy_fields(trials), *_priorities(trials)]
+
+
+# --- of the job -------------------------------------------------------------------------------------------
+
+
+def _fewer_pods(trials: Trials) -> Iterator[Change]:
+    """Of each pod set the most pods that it can have."""
+    workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
+    for pod_set in () if workload is None else workload.pod_sets:
+
+        def fewer(by: int, of: PodSet = pod_set) -> Difference:
+            def change(each: PodSet) -> PodSet:
+                return with_count(each, each.count - by) if each.name == of.name else each
+
+            return partial(with_pod_sets, name=trials.answer.ids[0], change=change)
+
+        by = trials.least(pod_set.count - 1, fewer)
+        if by is not None:
+            count = pod_set.count - by
+            of = f" of pod set {pod_set.name}" if workload is not None and len(workload.pod_sets) > 1 else ""
+            text = f"{counted(count, 'pod')}{of} instead of {pod_set.count:,}"
+            job = {"podSets": [{"name": pod_set.name, "count": count}]}
+            yield Change("pods", text, NOW, job=job)
+
+
+def _other_flavor(trials: Trials) -> Iterator[Change]:
+    """Of each flavor of the queue that pods do not ask for, or do not tolerate, that they would."""
+    cluster, name = trials.moment.cluster, trials.answer.ids[0]
+    workload, queue = workload_of(cluster, name), _queue_of(trials)
+    if workload is None or queue is None:
+        return
+    flavors = dict.fromkeys(each.flavor for group in queue.resource_groups for each in group.flavors)
+    known = [cluster.flavors[each] for each in flavors if each in cluster.flavors]
+    labels = frozenset(label for each in known for label in each.node_labels)
+    for flavor in known:
+        changed = [for_flavor(each, flavor, labels) for each in workload.pod_sets]
+        pairs = list(zip(workload.pod_sets, changed, strict=True))
+        if all(_asks(before) == _asks(after) for before, after in pairs):
+            continue
+        change = partial(for_flavor, flavor=flavor, among=labels)
+        if trials.starts(partial(with_pod_sets, name=name, change=change)):
+            podsets = [
+                {
+                    "name": each.name,
+                    "nodeSelector": dict(each.node_selector),
+                    "tolerations": json.loads(each.tolerations) if each.tolerations else [],
+                }
+                for each in changed
+            ]
+            text = f"flavor {flavor.name}: its pods would have to ask for {_labels(flavor.node_labels)}"
+            if flavor.taints:
+                text += f" and tolerate {', '.join(taint.key for taint in flavor.taints)}"
+            yield Change("flavor", text, NOW, job={"podSets": podsets})
+
+
+def _asks(pod_set: PodSet) -> tuple[object, ...]:
+    return dict(pod_set.node_selector), pod_set.tolerations
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(labels.items())) or "its nodes"
+
+
+def _priorities(trials: Trials) -> Iterator[Change]:
+    """The lowest priority with which it starts, or others are told to go for it."""
+    cluster, answer = trials.moment.cluster, trials.answer
+    if len(answer.ids) > 1:
+        return
+    for value, name in _above(
+        cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None
+    ):
+        found = trials.outcome(partial(with_priority, name=answer.ids[0], value=value, class_name=name))
+        if found.rank < trials.rank:
+            whose = f" (class {name})" if name else ""
+            text = f"priority {value:,}{whose} instead of {answer.priority:,}"
+            job = {"priority": value, **({"priorityClassName": name} if name else {})}
+            yield Change("priority", text, _after(found), found.victims, job=job)
+            return
+
+
+def _above(cluster: Cluster, priority: int, *, of_kueue: bool) -> list[tuple[int, str]]:
+    """Higher priorities with their classes, ascending; without such classes those right above other work."""
+    classes = {**cluster.priority_classes, **(cluster.workload_priority_classes if of_kueue else {})}
+    named = sorted((each.value, each.name) for each in classes.values() if each.value > priority)
+    if named:
+        return named
+    known: list[int | None] = [each.priority for each in cluster.workloads]
+    known += [each.priority for each in cluster.pods]
+    others = {value for value in known if value is not None and value >= priority}
+    return [(value + 1, "") for value in sorted(others)]
+
+
+# --- of quotas --------------------------------------------------------------------------------------------
+
+
+def _more_quota(trials: Trials) -> Iterator[Change]:
+    """Of each flavor how much more nominal quota the job's ClusterQueue needs."""
+    queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
+    if queue is None or workload is None:
+        return
+    total = _total(workload.pod_sets)
+    for group in queue.resource_groups:
+        asked = {name: total[name] for name in group.covered_resources if total.get(name)}
+        for each in group.flavors if asked else ():
+            needed = _least_amounts(trials, queue, each.flavor, asked, group)
+            if needed:
+                changed = with_quotas(queue, each.flavor, more(needed))
+                amounts = ", ".join(f"{format_amount(*item)} {item[0]}" for item in needed.items())
+                text = f"{amounts} more nominalQuota of flavor {each.flavor} in ClusterQueue {queue.name}"
+                yield Change("quota", text, NOW, patch=(quota_patch(queue, changed),))
+
+
+def _least_amounts(
+    trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], group: ResourceGroup
+) -> dict[str, int]:
+    """How much more of each resource of a flavor is needed; nothing where all that is asked is too little.
+
+    No amount can be smaller while the others are as they are.
+    """
+    cluster = trials.moment.cluster
+    steps = {name: _step(cluster, name) for name in asked}
+    needed = {name: -(-amount // steps[name]) * steps[name] for name, amount in asked.items()}
+
+    def given(amounts: Mapping[str, int]) -> Difference:
+        return partial(with_queue, queue=with_quotas(queue, flavor, more(amounts)))
+
+    if not trials.starts(given(needed)):
+        return {}
+    for name, amount in list(needed.items()):
+        without = {**needed, name: 0}
+        if trials.starts(given(without)):
+            del needed[name]
+            continue
+
+        def by(steps_of: int, name: str = name) -> Difference:
+            return given({**needed, name: steps_of * steps[name]})
+
+        least = trials.least(amount // steps[name], by)
+        assert least is not None  # the whole amount was tried
+        needed[name] = least * steps[name]
+    return needed
+
+
+def _step(cluster: Cluster, resource: str) -> int:
+    """The largest amount that divides all that is asked for and all quotas of a resource."""
+    found = 0
+    for workload in cluster.workloads:
+        for pod_set in workload.pod_sets:
+            found = gcd(found, pod_set.requests.get(resource, 0))
+    groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
+    groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
+    for quotas in (each for group in groups for each in group.flavors):
+        quota = quotas.resources.get(resource)
+        if quota is not None:
+            found = gcd(found, quota.nominal, quota.borrowing_limit or 0, quota.lending_limit or 0)
+    return found or 1
+
+
+def _more_elastic(trials: Trials) -> Iterator[Change]:
+    """How much more `min` or `max` of one resource one elastic quota of the job's line needs."""
+    cluster = trials.moment.cluster
+    pods = [each for each in cluster.pods if each.key in trials.answer.ids]
+    quota = _elastic_quota_of(cluster, pods[0], trials.answer.queue) if pods else None
+    while quota is not None:
+        for field in ("max", "min"):
+            for resource in getattr(quota, field) or ():
+                total = sum(each.spec.requests.get(resource, 0) for each in pods)
+
+                def by(
+                    amount: int, name: str = quota.name, field: str = field, of: str = resource
+                ) -> Difference:
+                    return partial(with_elastic, name=name, field=field, resource=of, amount=amount)
+
+                least = trials.least(total, by)
+                if least is not None:
+                    amount = f"{format_amount(resource, least)} {resource}"
+                    yield Change("quota", f"{amount} more {field} of elastic quota {quota.name}", NOW)
+        quota = cluster.elastic_quotas.get(quota.parent) if quota.parent else None
+
+
+def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | None:
+    """The elastic quota that a Pod counts against; None where it is none's."""
+    named = pod.labels.get(QUOTA_NAME_LABEL, "")
+    return cluster.elastic_quotas.get(QuotaLeaves(cluster).of(pod.namespace, queue, named) or "")
+
+
+# --- of policies ------------------------------------------------------------------------------------------
+
+
+def _policy_fields(trials: Trials) -> Iterator[Change]:
+    """Of each field of the job's ClusterQueue the first value with which it starts, or others have to go."""
+    queue = _queue_of(trials)
+    done: set[str] = set()
+    for change in () if queue is None else field_changes(queue):
+        if change.field in done:
+            continue
+        found = trials.outcome(partial(with_queue, queue=change.queue))
+        if found.rank < trials.rank:
+            done.add(change.field)
+            text = f"{change.field}: {change.value} instead of {change.before}"
+            text += f" in ClusterQueue {change.queue.name}"
+            patch: Mapping[str, Any] = change.patch or queue_patch(change.queue.name, change.spec)
+            yield Change("policy", text, _after(found), found.victims, patch=(patch,))
+
+
+def _after(found: Outcome) -> str:
+    return NOW if found.rank == _STARTS else VICTIMS
+
+
+def _queue_of(trials: Trials) -> ClusterQueue | None:
+    """The ClusterQueue of the job; None where it is Pods alone."""
+    workload = workload_of(trials.moment.cluster, trials.answer.ids[0])
+    if workload is None:
+        return None
+    return trials.moment.cluster.cluster_queue_of(workload.namespace, workload.queue)
+
+
+def _total(pod_sets: tuple[PodSet, ...]) -> dict[str, int]:
+    """Resource -> what all pods ask for."""
+    total: dict[str, int] = {}
+    for pod_set in pod_sets:
+        for resource, amount in pod_set.requests.items():
+            total[resource] = total.get(resource, 0) + amount * pod_set.count
+        total["pods"] = total.get("pods", 0) + pod_set.count
+    return total

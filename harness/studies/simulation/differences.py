@@ -1,0 +1,158 @@
+"""What can be changed of a cluster or of a job in it, one thing at a time; the cluster stays as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from harness.base.units import format_amount
+from harness.cluster.model import UNLIMITED, ClusterQueue, ResourceFlavor, ResourceQuota, frozen
+
+if TYPE_CHECKING:
+    from harness.cluster.kinds.workloads import Workload
+    from harness.cluster.model import Cluster
+    from harness.policy import PodSet
+
+Amounts = Mapping[str, int]
+
+
+def workload_of(cluster: Cluster, name: str) -> Workload | None:
+    """The Workload of a job; None where it is Pods."""
+    return next((each for each in cluster.workloads if each.key == name), None)
+
+
+# --- the job ----------------------------------------------------------------------------------------------
+
+
+def with_pod_sets(cluster: Cluster, name: str, change: Callable[[PodSet], PodSet]) -> Cluster:
+    """Other pod sets of a Workload."""
+
+    def changed(each: Workload) -> Workload:
+        return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
+
+    return replace(
+        cluster, workloads=tuple(changed(each) if each.key == name else each for each in cluster.workloads)
+    )
+
+
+def with_count(pod_set: PodSet, count: int) -> PodSet:
+    """A pod set of fewer pods."""
+    return replace(pod_set, count=count, min_count=min(count, pod_set.min_count))
+
+
+def for_flavor(pod_set: PodSet, flavor: ResourceFlavor, among: frozenset[str]) -> PodSet:
+    """A pod set whose pods ask for the nodes of a flavor, and bear their taints.
+
+    Args:
+        pod_set: the pod set.
+        flavor: the flavor.
+        among: the labels of all flavors of the queue: of these pods ask for the flavor's own alone.
+    """
+    selector = {key: value for key, value in pod_set.node_selector.items() if key not in among}
+    selector |= {key: value for key, value in flavor.node_labels.items() if key in pod_set.node_selector}
+    tolerations = json.loads(pod_set.tolerations) if pod_set.tolerations else []
+    for taint in flavor.taints:
+        wanted = {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+        if not any(_tolerates(each, wanted) for each in tolerations):
+            tolerations.append(wanted)
+    text = json.dumps(tolerations, sort_keys=True) if tolerations else None
+    return replace(pod_set, node_selector=frozen(selector), tolerations=text)
+
+
+def _tolerates(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(toleration.get(name) == value for name, value in wanted.items())
+
+
+def with_priority(cluster: Cluster, name: str, value: int, class_name: str) -> Cluster:
+    """A job of another priority."""
+    workloads = tuple(
+        replace(each, priority=value, priority_class=class_name) if each.key == name else each
+        for each in cluster.workloads
+    )
+    pods = tuple(
+        replace(each, priority=value, priority_class=class_name) if each.key == name else each
+        for each in cluster.pods
+    )
+    return replace(cluster, workloads=workloads, pods=pods)
+
+
+# --- the queue --------------------------------------------------------------------------------------------
+
+
+def with_queue(cluster: Cluster, queue: ClusterQueue) -> Cluster:
+    """Another ClusterQueue of that name."""
+    queues = {**cluster.cluster_queues, queue.name: queue}
+    return replace(cluster, cluster_queues=frozen(queues))
+
+
+def with_quotas(
+    queue: ClusterQueue, flavor: str, change: Callable[[str, ResourceQuota], ResourceQuota]
+) -> ClusterQueue:
+    """A ClusterQueue with other quotas of one flavor."""
+    groups = []
+    for group in queue.resource_groups:
+        flavors = tuple(
+            replace(
+                each, resources=frozen({name: change(name, quota) for name, quota in each.resources.items()})
+            )
+            if each.flavor == flavor
+            else each
+            for each in group.flavors
+        )
+        groups.append(replace(group, flavors=flavors))
+    return replace(queue, resource_groups=tuple(groups))
+
+
+def more(amounts: Amounts) -> Callable[[str, ResourceQuota], ResourceQuota]:
+    """Raises nominal quotas by amounts."""
+
+    def raised(name: str, quota: ResourceQuota) -> ResourceQuota:
+        return replace(quota, nominal=min(UNLIMITED, quota.nominal + amounts.get(name, 0)))
+
+    return raised
+
+
+def quota_patch(before: ClusterQueue, after: ClusterQueue) -> Mapping[str, Any]:
+    """What makes one ClusterQueue of the other, where their quotas differ, as a document for `--patch`."""
+    groups = []
+    for old, new in zip(before.resource_groups, after.resource_groups, strict=True):
+        flavors = []
+        for was, now in zip(old.flavors, new.flavors, strict=True):
+            resources = [
+                {"name": name, **_differing(name, was.resources[name], quota)}
+                for name, quota in now.resources.items()
+                if quota != was.resources[name]
+            ]
+            if resources:
+                flavors.append({"name": now.flavor, "resources": resources})
+        if flavors:
+            groups.append({"coveredResources": list(new.covered_resources), "flavors": flavors})
+    return queue_patch(after.name, {"resourceGroups": groups})
+
+
+def _differing(resource: str, before: ResourceQuota, after: ResourceQuota) -> dict[str, Any]:
+    fields = {
+        "nominalQuota": (before.nominal, after.nominal),
+        "borrowingLimit": (before.borrowing_limit, after.borrowing_limit),
+    }
+    return {
+        name: None if now is None else format_amount(resource, now)
+        for name, (was, now) in fields.items()
+        if was != now
+    }
+
+
+def queue_patch(name: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fields of a ClusterQueue as a document for `--patch`."""
+    return {"kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)}
+
+
+def with_elastic(cluster: Cluster, name: str, field: str, resource: str, amount: int) -> Cluster:
+    """More `min` or `max` of one resource of an elastic quota."""
+    quota = cluster.elastic_quotas[name]
+    table = getattr(quota, field)
+    raised = frozen({**table, resource: min(UNLIMITED, table[resource] + amount)})
+    changed = replace(quota, min=raised) if field == "min" else replace(quota, max=raised)
+    return replace(cluster, elastic_quotas=frozen({**cluster.elastic_quotas, name: changed}))

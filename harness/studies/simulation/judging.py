@@ -1,0 +1,224 @@
+"""Judges what an instant decided about the jobs that are asked about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from harness.analysis.explanation.vocabulary import Figures
+from harness.engine.events import NEVER as NOT_YET
+from harness.runs.questions import foresight
+from harness.studies.simulation.answer import (
+    CHECKS,
+    NEVER,
+    NODES,
+    QUOTA,
+    STARTS,
+    TURN,
+    VICTIMS,
+    WAITS,
+    Answer,
+    Move,
+)
+from harness.studies.simulation.instant import Instant, Life
+from harness.studies.simulation.words import Words, evicted_for_nobody
+
+if TYPE_CHECKING:
+    from harness.policy import Job, Never, Possible
+    from harness.studies.simulation.moment import Moment
+
+_HELD_BACK = "Inadmissible"
+"""The reason of who is not queued because somebody beside the scheduler holds it back."""
+
+
+class Judge:
+    """Answers what was decided at a moment.
+
+    Args:
+        moment: the moment.
+        instant: what was decided, of this very moment.
+    """
+
+    def __init__(self, moment: Moment, instant: Instant) -> None:
+        self._moment = moment
+        self._instant = instant
+        self._words = Words(instant, moment.cluster)
+        self._possible: Possible | None = None
+
+    def answers(self) -> list[Answer]:
+        """Of the jobs that are submitted, in order; without any, of all that wait."""
+        waiting = self._moment.waiting
+        asked = self._moment.submitted or [(name,) for name in waiting]
+        moves = self._moves({name for names in asked for name in names})
+        return [self._answer(names, moves) for names in asked]
+
+    # --- one job ------------------------------------------------------------------------------------------
+
+    def _answer(self, names: Sequence[str], moves: Sequence[Move]) -> Answer:
+        lives = [self._instant.lives[name] for name in names]
+        late = next((each for each in lives if each.started == NOT_YET), None)
+        told = lives[0] if late is None else late
+        never = None if late is None else self._never(late)
+        victims = [self._words.victim(self._instant.lives[name]) for name in self._instant.victims(names)]
+        verdict, waits_for = STARTS, ""
+        if never is not None:
+            verdict, why = NEVER, never
+        elif late is not None:
+            verdict = WAITS
+            waits_for, why = self._why(late)
+        else:
+            why = self._started(told)
+        job, admitted = told.job, told.admitted
+        detail: Mapping[str, Any] = {} if admitted is None else admitted.detail or {}
+        nodes = sum((each.bound for each in lives), Counter())
+        return Answer(
+            _whole_name(names),
+            tuple(names),
+            job.queue,
+            job.priority,
+            sum(each.job.pods for each in lives),
+            verdict,
+            waits_for,
+            why,
+            {} if admitted is None else admitted.flavors or {},
+            detail.get("counts", {}),
+            {node: count for node, count in sorted(nodes.items()) if count > 0},
+            detail.get("topology", {}),
+            victims,
+            [each for each in moves if each.name not in {victim.name for victim in victims}],
+        )
+
+    def _started(self, life: Life) -> str:
+        if life.admitted is not None:
+            return self._words.admission(life)
+        return f"bound to {', '.join(sorted(life.bound))}" if life.bound else "started"
+
+    def _never(self, life: Life) -> str | None:
+        """Why a job can never start; None where it may."""
+        if life.rejected or self._held_back(life):
+            return life.rejected or None
+        if self._possible is None:
+            scheduler = self._moment.scheduler
+            self._possible = foresight(scheduler.policy, self._moment.cluster, scheduler.options) or _maybe
+        found = self._possible(life.job)
+        return None if found is None else found.why
+
+    @staticmethod
+    def _held_back(life: Life) -> bool:
+        """Whether somebody beside the scheduler keeps a job from being queued, which can end."""
+        return bool(life.refusals) and life.refusals[-1].reason == _HELD_BACK
+
+    def _why(self, life: Life) -> tuple[str, str]:
+        """What a job waits for, and what decided that."""
+        made = self._instant.preempted_by.get(life.job.id)
+        if made:
+            return VICTIMS, self._words.preempts(life.job, made)
+        if life.job.id in self._moment.leaving or life.evicted:
+            return VICTIMS, f"it has to go itself: {self._words.victim(life).text}"
+        refusal = self._words.refusal(life)
+        if life.admitted is not None:
+            said = self._words.admission(life)
+            if self._words.figures(life.admitted).checks:
+                return CHECKS, said
+            if not self._moment.cluster.nodes:
+                return VICTIMS, said
+            return NODES, said if refusal is None else f"{said}; {refusal[1]}"
+        if refusal is None:
+            return self._beside(life)
+        figures, said = refusal
+        return self._waits_for(figures, life), said
+
+    def _waits_for(self, figures: Figures, life: Life) -> str:
+        """What a job waits for that was tried in vain, by the figures of that."""
+        if figures.waits_for and not figures.ahead:
+            return VICTIMS if all(map(self._goes, figures.waits_for)) else TURN
+        if figures.ahead:
+            return TURN
+        if figures.lacks:
+            return NODES
+        if figures.short and (figures.queue or not self._moment.cluster.nodes):
+            return QUOTA
+        if figures.nodes or figures.short:
+            return NODES
+        return CHECKS if self._held_back(life) else TURN
+
+    def _goes(self, name: str) -> bool:
+        """Whether a job was told to go."""
+        life = self._instant.lives.get(name)
+        return name in self._moment.leaving or life is None or bool(life.evicted)
+
+    def _beside(self, life: Life) -> tuple[str, str]:
+        """What a job waits for that was not tried itself, by another one of its queue that was.
+
+        Of jobs that ask for the same one is tried, and what keeps it out keeps out the others.
+        """
+        said = "nothing was recorded of why this job itself waits"
+        door = life.job.namespace, life.job.queue
+        alike = self._tried.get((*door, _asks(life.job)), ())
+        for other in (*alike, *self._tried.get((*door, ""), ())):
+            made = self._instant.preempted_by.get(other.job.id)
+            refusal = self._words.refusal(other)
+            same = any(other is each for each in alike)
+            whose = f"job {other.job.id} of the same queue"
+            if refusal is not None and same:
+                return self._waits_for(
+                    refusal[0], other
+                ), f"as {whose}, which asks for the same, {refusal[1]}"
+            if refusal is not None:
+                return TURN, f"{said}; {whose} {refusal[1]}"
+            if made:
+                return TURN, f"{said}; {whose} waits for victims: {self._words.preempts(other.job, made)}"
+        return TURN, said
+
+    @cached_property
+    def _tried(self) -> Mapping[tuple[str, str, str], Sequence[Life]]:
+        """The first jobs of each queue that were tried and wait, also of those that ask for the same."""
+        found: dict[tuple[str, str, str], list[Life]] = {}
+        for life in self._instant.lives.values():
+            job = life.job
+            made = self._instant.preempted_by.get(job.id)
+            if (life.refusals or made) and life.admitted is None and not life.evicted:
+                for asks in ("", _asks(job)):
+                    found.setdefault((job.namespace, job.queue, asks), [life])
+        return found
+
+    # --- others -------------------------------------------------------------------------------------------
+
+    def _moves(self, own: Collection[str]) -> list[Move]:
+        """What happens to others in the same cycles, in the order of their arrival."""
+        found: list[Move] = []
+        waiting = frozenset(self._moment.waiting)
+        for name, life in self._instant.lives.items():
+            if name in own:
+                continue
+            job = life.job
+            made = self._instant.preempted_by.get(name)
+            if made and name not in self._moment.leaving:
+                found.append(Move(name, job.queue, "preempts", self._words.preempts(job, made)))
+            elif life.started == self._instant.at and name in waiting:
+                found.append(Move(name, job.queue, "starts", self._started(life)))
+            if life.evicted and name not in self._moment.leaving:
+                what = "evicted" if evicted_for_nobody(life) else "preempted"
+                found.append(Move(name, job.queue, what, self._words.victim(life).text))
+        return found
+
+
+def _whole_name(names: Sequence[str]) -> str:
+    """The name of a job; of one that is several Pods what their names have in common."""
+    return names[0] if len(names) == 1 else names[0].rpartition("-")[0]
+
+
+def _asks(job: Job) -> str:
+    """What tells apart jobs that are tried one by one."""
+    pods = [
+        (each.count, dict(each.requests), dict(each.node_selector), each.tolerations, each.affinity)
+        for each in job.pod_sets
+    ]
+    return repr((job.priority, pods, [each.pod_template for each in job.pod_sets]))
+
+
+def _maybe(job: object) -> Never | None:
+    """Nobody says beforehand what can never start."""
+    return None

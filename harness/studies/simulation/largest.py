@@ -1,0 +1,286 @@
+"""The largest gang of pods of one shape that would start now, by queue and flavor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.base.errors import InputError, OptionError
+from harness.base.options import did_you_mean
+from harness.base.text import aligned
+from harness.base.units import format_amount, parse_quantity, round_up
+from harness.cluster.kinds.elastic import leaves_of
+from harness.studies.forecasting.new_job import QUEUE
+from harness.studies.simulation.differences import for_flavor, with_pod_sets
+from harness.studies.simulation.moment import Asked
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster, ResourceFlavor
+    from harness.studies.simulation.moment import Difference, Moment
+
+_RANGE = re.compile(r"(?P<resource>[^=]+)=(?P<least>[^.]+)\.\.(?P<most>.+)")
+_MOST_PODS = 100_000
+
+
+class Shape(NamedTuple):
+    """What is asked for.
+
+    Attributes:
+        resource: of which the size of a gang is told.
+        least, most: of that, between which sizes are tried.
+        pod: what one pod asks for, resource -> amount.
+    """
+
+    resource: str
+    least: int
+    most: int
+    pod: Mapping[str, int]
+
+    @property
+    def counts(self) -> range:
+        """The numbers of pods of these sizes."""
+        each = self.pod[self.resource]
+        return range(max(1, -(-self.least // each)), self.most // each + 1)
+
+
+class Size(NamedTuple):
+    """The largest gang; nothing of the range where `pods` is 0.
+
+    Attributes:
+        pods: how many.
+        amount: of the resource that sizes are told of.
+        victims: how many others are told to go for it.
+    """
+
+    pods: int
+    amount: int
+    victims: int = 0
+
+
+class Largest(NamedTuple):
+    """What would fit in one queue.
+
+    Attributes:
+        queue: the queue, "" for none.
+        flavor: the flavor that pods ask for; None for any.
+        now: the largest gang that starts now.
+        preempting: the largest one that starts now, or for which others are told to go.
+    """
+
+    queue: str
+    flavor: str | None
+    now: Size
+    preempting: Size
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What would fit, by queue and flavor.
+
+    Attributes:
+        shape: what was asked for.
+        rows: what was found.
+    """
+
+    shape: Shape
+    rows: Sequence[Largest]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values, amounts as in manifests."""
+        resource = self.shape.resource
+
+        def plain(size: Size) -> dict[str, Any]:
+            return {**size._asdict(), "amount": format_amount(resource, size.amount)}
+
+        return {
+            "schema": "1",
+            "resource": resource,
+            "shape": {name: format_amount(name, amount) for name, amount in self.shape.pod.items()},
+            "largest": [
+                {**each._asdict(), "now": plain(each.now), "preempting": plain(each.preempting)}
+                for each in self.rows
+            ],
+        }
+
+    def text(self, width: int | None = None) -> str:
+        """A table for a terminal of so many columns; None for any number."""
+        resource = self.shape.resource
+        head = ["queue", "flavor", f"{resource} now", "pods", "with preemption", "pods", "preempts"]
+        rows = [
+            [
+                each.queue,
+                "any" if each.flavor is None else each.flavor,
+                format_amount(resource, each.now.amount),
+                f"{each.now.pods:,}",
+                format_amount(resource, each.preempting.amount),
+                f"{each.preempting.pods:,}",
+                f"{each.preempting.victims:,}",
+            ]
+            for each in self.rows
+        ]
+        return aligned([head, *rows], left=(0, 1), width=width)
+
+
+def shape_of(largest: str, shape: str) -> Shape:
+    """What texts ask for: `nvidia.com/gpu=1..512`, and `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
+
+    Raises:
+        InputError: they are not understood, or the range has no gang.
+    """
+    found = _RANGE.fullmatch(largest)
+    if found is None:
+        raise OptionError(f"largest: {largest!r} is not understood", hint="write it as nvidia.com/gpu=1..512")
+    pod: dict[str, int] = {}
+    for part in shape.split(","):
+        name, equals, text = part.partition("=")
+        if not name or not equals:
+            raise OptionError(f"shape: {part!r} is not understood", hint="write it as cpu=32,memory=200Gi")
+        pod[name] = _amount("shape", name, text)
+    resource = found["resource"]
+    if not pod.get(resource):
+        raise OptionError(f"shape: a pod asks for no {resource}, which --largest is about")
+    bounds = [_amount("largest", resource, found[name]) for name in ("least", "most")]
+    made = Shape(resource, bounds[0], bounds[1], pod)
+    if not made.counts or made.counts.stop > _MOST_PODS:
+        raise OptionError(f"largest: {largest} holds no gang of 1 to {_MOST_PODS:,} pods of that shape")
+    return made
+
+
+def _amount(what: str, resource: str, text: str) -> int:
+    try:
+        return round_up(resource, parse_quantity(text))
+    except InputError as error:
+        raise OptionError(f"{what}: {resource}: {error}") from error
+
+
+def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
+    """The largest gangs of a shape.
+
+    Args:
+        moment: where; without jobs that are submitted.
+        shape: what is asked for.
+        queue: of this queue alone; None for all.
+
+    Raises:
+        InputError: there is no such queue.
+    """
+    doors = list(_doors(moment.cluster))
+    known = [name for _, name in doors]
+    if queue is not None and queue not in known:
+        raise InputError(f"there is no queue {queue!r}", hint=did_you_mean(queue, known))
+    rows = [
+        row
+        for namespace, name in doors
+        if queue in (None, name)
+        for row in _of_queue(moment, shape, namespace, name)
+    ]
+    return Fitting(shape, rows)
+
+
+def _doors(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """The namespaces and queues that jobs are submitted to; one without a name where there are no queues."""
+    if cluster.cluster_queues:
+        for namespace, name in cluster.local_queues or [("default", each) for each in cluster.cluster_queues]:
+            yield namespace, name
+    elif cluster.elastic_quotas:
+        for name, leaf in leaves_of(cluster.elastic_quotas).items():
+            yield next(iter(leaf.namespaces), name), name
+    else:
+        yield "default", ""
+
+
+def _of_queue(moment: Moment, shape: Shape, namespace: str, queue: str) -> Iterator[Largest]:
+    cluster = moment.cluster
+    found = cluster.cluster_queue_of(namespace, queue) if queue else None
+    yield _largest(moment, shape, namespace, queue, None, {})
+    groups = () if found is None else found.resource_groups
+    group = next((each for each in groups if shape.resource in each.covered_resources), None)
+    flavors = [cluster.flavors[each.flavor] for each in (() if group is None else group.flavors)]
+    labels = frozenset(label for each in flavors for label in each.node_labels)
+    for flavor in flavors if len(flavors) > 1 else ():
+        if flavor.node_labels:
+            own = {key: value for key, value in flavor.node_labels.items() if key in labels}
+            yield _largest(moment, shape, namespace, queue, flavor, own)
+
+
+def _largest(
+    moment: Moment,
+    shape: Shape,
+    namespace: str,
+    queue: str,
+    flavor: ResourceFlavor | None,
+    selector: Mapping[str, str],
+) -> Largest:
+    def outcome(pods: int) -> tuple[bool, int]:
+        ready = moment.with_jobs([Asked(_gang(shape, namespace, queue, pods, selector), "the gang")])
+        names = ready.submitted[-1]
+        instant = ready.played(_for(flavor, names[0]))
+        return instant.starts(names), len(instant.victims(names))
+
+    known: dict[int, tuple[bool, int]] = {}
+
+    def found(pods: int) -> tuple[bool, int]:
+        if pods not in known:
+            known[pods] = outcome(pods)
+        return known[pods]
+
+    now = _most(shape.counts, lambda pods: found(pods)[0])
+    preempting = _most(shape.counts, lambda pods: found(pods)[0] or found(pods)[1] > 0)
+    each = shape.pod[shape.resource]
+    victims = found(preempting)[1] if preempting else 0
+    return Largest(
+        queue,
+        None if flavor is None else flavor.name,
+        Size(now, now * each),
+        Size(preempting, preempting * each, victims),
+    )
+
+
+def _for(flavor: ResourceFlavor | None, name: str) -> Difference | None:
+    """That the pods of a gang bear the taints of their flavor."""
+    if flavor is None or not flavor.taints:
+        return None
+    change = partial(for_flavor, flavor=flavor, among=frozenset())
+    return partial(with_pod_sets, name=name, change=change)
+
+
+def _most(counts: range, holds: Callable[[int], bool]) -> int:
+    """The largest count of which something holds, by halving; 0 for none."""
+    if holds(counts[-1]):
+        return counts[-1]
+    if not holds(counts[0]):
+        return 0
+    low, high = counts[0], counts[-1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _gang(
+    shape: Shape, namespace: str, queue: str, pods: int, selector: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """A Job of pods of a shape."""
+    requests = {name: format_amount(name, amount) for name, amount in shape.pod.items()}
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "main", "resources": {"requests": requests}}],
+    }
+    if selector:
+        spec["nodeSelector"] = dict(selector)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "gang",
+            "namespace": namespace,
+            **({"labels": {QUEUE: queue}} if queue else {}),
+        },
+        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": spec}},
+    }

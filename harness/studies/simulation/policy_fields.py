@@ -1,0 +1,104 @@
+"""The policy fields of a ClusterQueue, one at a time, with the values that let more in; the mildest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from harness.cluster.model import ClusterQueue, ResourceQuota
+from harness.studies.simulation.differences import quota_patch, with_quotas
+
+_LOWER, _EQUAL, _ANY, _NEVER = "LowerPriority", "LowerOrNewerEqualPriority", "Any", "Never"
+
+
+class FieldChange(NamedTuple):
+    """A ClusterQueue with another value of one field.
+
+    Attributes:
+        field: the field, as people name it.
+        value, before: what it becomes and what it was.
+        queue: the ClusterQueue with it.
+        spec: the field in the `spec` of a manifest.
+        patch: the document of the change, where it is not the field alone.
+    """
+
+    field: str
+    value: str
+    before: str
+    queue: ClusterQueue
+    spec: Mapping[str, Any]
+    patch: Mapping[str, Any] | None = None
+
+
+def field_changes(queue: ClusterQueue) -> Iterator[FieldChange]:
+    """What can be changed of a ClusterQueue's policies."""
+    if queue.stop_policy != "None":
+        yield FieldChange(
+            "stopPolicy",
+            "None",
+            queue.stop_policy,
+            replace(queue, stop_policy="None"),
+            {"stopPolicy": "None"},
+        )
+    if queue.queueing_strategy != "BestEffortFIFO":
+        field, value = "queueingStrategy", "BestEffortFIFO"
+        changed = replace(queue, queueing_strategy=value)
+        yield FieldChange(field, value, queue.queueing_strategy, changed, {field: value})
+    yield from _of_preemption(queue)
+    yield from _of_fungibility(queue)
+    yield from _of_limits(queue)
+
+
+def _of_preemption(queue: ClusterQueue) -> Iterator[FieldChange]:
+    """The fields of `preemption`."""
+    now = queue.preemption
+    orders = (
+        ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
+        ("reclaimWithinCohort", now.reclaim_within_cohort, (_NEVER, _LOWER, _ANY)),
+        ("borrowWithinCohort", now.borrow_within_cohort, (_NEVER, _LOWER)),
+    )
+    for field, before, order in orders:
+        for value in order[order.index(before) + 1 :]:
+            if field == "withinClusterQueue":
+                policies = replace(now, within_cluster_queue=value)
+            elif field == "reclaimWithinCohort":
+                policies = replace(now, reclaim_within_cohort=value)
+            elif now.reclaim_within_cohort == _NEVER:
+                continue  # Kueue takes no borrowWithinCohort without it
+            else:
+                policies = replace(now, borrow_within_cohort=value)
+            written: Any = {"policy": value} if field == "borrowWithinCohort" else value
+            yield FieldChange(
+                f"preemption.{field}", value, before, replace(queue, preemption=policies),
+                {"preemption": {field: written}},
+            )  # fmt: skip
+
+
+def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
+    """The fields of `flavorFungibility`."""
+    now = queue.fungibility
+    for field, before in (("whenCanBorrow", now.when_can_borrow), ("whenCanPreempt", now.when_can_preempt)):
+        value = "TryNextFlavor" if before == "MayStopSearch" else "MayStopSearch"
+        borrows = field == "whenCanBorrow"
+        changed = replace(now, when_can_borrow=value) if borrows else replace(now, when_can_preempt=value)
+        yield FieldChange(
+            f"flavorFungibility.{field}", value, before, replace(queue, fungibility=changed),
+            {"flavorFungibility": {field: value}},
+        )  # fmt: skip
+
+
+def _of_limits(queue: ClusterQueue) -> Iterator[FieldChange]:
+    """Each borrowing limit, taken away."""
+    for quotas in (each for group in queue.resource_groups for each in group.flavors):
+        for resource, quota in quotas.resources.items():
+            if quota.borrowing_limit is None:
+                continue
+            changed = with_quotas(queue, quotas.flavor, partial(_without_limit, resource))
+            field = f"borrowingLimit of {resource} of flavor {quotas.flavor}"
+            yield FieldChange(field, "none", "a limit", changed, {}, quota_patch(queue, changed))
+
+
+def _without_limit(resource: str, name: str, quota: ResourceQuota) -> ResourceQuota:
+    return replace(quota, borrowing_limit=None) if name == resource else quota

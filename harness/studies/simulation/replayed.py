@@ -1,0 +1,135 @@
+"""An instant of the replay of a trace, with jobs that are submitted then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from harness.base.errors import InputError, OptionError
+from harness.base.units import parse_duration
+from harness.engine.events import NEVER
+from harness.policy import ENDLESS
+from harness.runs.questions import running_jobs
+from harness.runs.replaying import jobs_of
+from harness.studies.forecasting.new_job import submitted
+from harness.studies.simulation.instant import Instant, Scheduler, played
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import Arrival
+    from harness.runs.plan import Plan
+    from harness.studies.simulation.moment import Asked, Difference
+    from harness.trace.trace import Trace
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """An instant of a replay; see `harness.studies.simulation.moment.Moment`.
+
+    Attributes:
+        plan: the replay.
+        at: the instant, microseconds since the origin.
+        cluster: that of the replay, with the jobs that are submitted.
+        submitted: see `Moment`.
+    """
+
+    plan: Plan
+    at: int
+    cluster: Cluster
+    submitted: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """See `Moment`."""
+        return Scheduler(self.plan.policy, self.plan.options, self.plan.losses)
+
+    def with_jobs(self, jobs: Iterable[Asked]) -> Replayed:
+        """See `Moment`."""
+        cluster, asked = self.cluster, list(self.submitted)
+        policy = self.plan.policy
+        if policy.running is None and jobs:
+            raise OptionError(
+                f"{policy.name} takes no jobs of manifests, so none can be submitted to it",
+                hint="name another plugin with -p",
+            )
+        queued = policy.admits_by_queues(cluster)
+        for job in jobs:
+            more = submitted(cluster, job.manifest, job.source, queued=queued)
+            own = [each.key for each in more.workloads[len(cluster.workloads) :]]
+            own += [each.key for each in more.pods[len(cluster.pods) :]]
+            cluster = more
+            asked.append(tuple(own))
+        return replace(self, cluster=cluster, submitted=tuple(asked))
+
+    def played(self, difference: Difference | None = None) -> Instant:
+        """See `Moment`."""
+        cluster = self.cluster if difference is None else difference(self.cluster)
+        own = {name for names in self.submitted for name in names}
+        workloads = tuple(each for each in cluster.workloads if each.key not in own)
+        pods = tuple(each for each in cluster.pods if each.key not in own)
+        there = replace(cluster, workloads=workloads, pods=pods)
+        jobs = jobs_of(self.plan, self._arrivals(cluster, own))
+        return played(jobs.chunks(), there, self.scheduler, self.at)
+
+    def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
+        """The jobs that are submitted, as the policy makes them of manifests."""
+        if not own:
+            return []
+        workloads = tuple(each for each in cluster.workloads if each.key in own)
+        pods = tuple(each for each in cluster.pods if each.key in own)
+        made = running_jobs(self.plan.policy, replace(cluster, workloads=workloads, pods=pods, as_of=None), 0)
+        arrivals: list[Arrival] = [(replace(arrival[0], submit=self.at), ENDLESS, None) for arrival in made]
+        missing = own - {arrival[0].id for arrival in arrivals}
+        if missing:
+            raise InputError(f"{min(missing)}: {self.plan.policy.name} does not schedule it")
+        return arrivals
+
+    @cached_property
+    def waiting(self) -> Sequence[str]:
+        """See `Moment`."""
+        before = replace(self, cluster=self.plan.cluster, submitted=())
+        return [
+            life.job.id
+            for life in before.played().lives.values()
+            if not life.over and life.started in (NEVER, self.at) and not life.evicted
+        ]
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """See `Moment`."""
+        return frozenset()
+
+
+def instant_of(text: str, trace: Trace) -> int:
+    """A time as the trace has them, or a duration, in microseconds since the trace's origin.
+
+    Raises:
+        InputError: it is neither, or before the origin.
+    """
+    found = _instant_of(text, trace)
+    if found < 0:
+        raise InputError(f"at: {text} is before the trace begins")
+    return found
+
+
+def _instant_of(text: str, trace: Trace) -> int:
+    if trace.kind == "timestamp":
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            pass
+        else:
+            zone = UTC if trace.time_zone in (None, "UTC") else ZoneInfo(trace.time_zone)
+            moment = moment.replace(tzinfo=moment.tzinfo or zone)
+            return (moment - _EPOCH) // timedelta(microseconds=1) - trace.origin
+    try:
+        return parse_duration(text)
+    except InputError as error:
+        examples = "2017-10-05 14:52:04 or 30d12h" if trace.kind == "timestamp" else "30d12h"
+        raise InputError(f"at: {text!r} is no time of this trace", hint=f"write it as {examples}") from error

@@ -1,0 +1,138 @@
+"""What is answered, as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from harness.base.text import aligned, counted, folded
+from harness.base.units import format_duration
+from harness.studies.simulation.answer import NEVER, STARTS, Answer, Change, Simulation
+
+_ROWS = 20
+_NAMED = 3
+
+
+def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
+    """For a terminal of so many columns; None for any number.
+
+    Args:
+        simulation: what is answered.
+        width: columns of the terminal.
+        rows: how many rows each table has at most; None for all.
+    """
+    lines = [*folded([_head(simulation)], width), ""]
+    if simulation.answers:
+        lines += [_table(_HEAD, [_row(each) for each in simulation.answers], rows, width), ""]
+    if simulation.submitted:
+        for answer in simulation.answers:
+            lines += [*_about(answer, width, rows), ""]
+    else:
+        lines += _reasons(simulation.answers, width, rows)
+    lines += folded([f"- {note}" for note in simulation.notes], width)
+    return "\n".join(lines).rstrip()
+
+
+_HEAD = ["job", "queue", "now", "waits for", "flavors", "nodes", "preempts"]
+
+
+def _head(simulation: Simulation) -> str:
+    at = "" if simulation.now is None else f" at {simulation.now}"
+    starts = sum(each.verdict == STARTS for each in simulation.answers)
+    asked = counted(len(simulation.answers), "submitted job" if simulation.submitted else "waiting job")
+    return f"{starts:,} of {asked} would start now{at and f',{at}'}"
+
+
+def _row(answer: Answer) -> list[str]:
+    flavors = dict.fromkeys(flavor for chosen in answer.flavors.values() for flavor in chosen.values())
+    victims = f"{len(answer.victims):,}" if answer.victims else ""
+    return [
+        _name(answer.name),
+        answer.queue,
+        answer.verdict,
+        answer.waits_for,
+        _some(list(flavors)),
+        _some([f"{node} ({count})" for node, count in answer.nodes.items()]),
+        victims,
+    ]
+
+
+def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]:
+    """All that is known of one job."""
+    name = _name(answer.name)
+    can = {NEVER: "can never start", STARTS: "starts now"}.get(answer.verdict, answer.verdict)
+    told = answer.why if answer.why.startswith("waits ") else f"{can}: {answer.why}"
+    yield from folded([f"{name} {told}"], width)
+    places = {name: each["domains"] for name, each in answer.topology.items()}
+    for pod_set, domains in places.items():
+        named = [f"{'/'.join(each['values'])} ({each['count']})" for each in domains]
+        yield from folded([f"domains of pod set {pod_set}: {', '.join(named)}"], width)
+    if answer.victims:
+        head = ["preempted for it", "queue", "priority", "reason", "had run", "loses"]
+        table = [
+            [
+                _name(each.name),
+                each.queue,
+                f"{each.priority:,}",
+                each.reason,
+                "" if each.ran is None else format_duration(each.ran),
+                format_duration(each.lost),
+            ]
+            for each in answer.victims
+        ]
+        yield ""
+        yield _table(head, table, rows, width)
+    if answer.moves:
+        yield ""
+        moves = [[_name(each.name), each.queue, each.what] for each in answer.moves]
+        yield _table(["in the same cycles", "queue", "what"], moves, rows, width)
+    if answer.changes is not None:
+        yield ""
+        yield from _changes(answer.changes, width)
+
+
+def _changes(changes: Sequence[Change], width: int | None) -> Iterator[str]:
+    if not changes:
+        yield from folded(["no single change was found that lets it start"], width)
+        return
+    yield "it would start with any one of these, and with nothing smaller of the kind:"
+    for change in changes:
+        after = (
+            f", when {_some(change.victims)} {'is' if len(change.victims) == 1 else 'are'} gone"
+            if change.victims
+            else ""
+        )
+        yield from folded([f"- {change.text}{after}"], width)
+
+
+def _reasons(answers: Iterable[Answer], width: int | None, rows: int | None) -> Iterator[str]:
+    """Why those wait that wait, each reason with those whom it keeps out."""
+    reasons: dict[str, list[str]] = {}
+    for answer in answers:
+        if answer.verdict != STARTS:
+            reasons.setdefault(answer.why, []).append(_name(answer.name))
+    for number, (why, names) in enumerate(reasons.items()):
+        if number == rows:
+            yield f"… and {len(reasons) - number:,} more reasons (--all shows them)"
+            break
+        yield from folded([f"{_some(names)} {why}"], width)
+    if reasons:
+        yield ""
+
+
+def _table(head: list[str], table: list[list[str]], rows: int | None, width: int | None) -> str:
+    shown = table if rows is None else table[:rows]
+    filled = [at for at, title in enumerate(head) if at == 0 or any(row[at] for row in shown)]
+    cells = [[row[at] for at in filled] for row in [head, *shown]]
+    names: Mapping[int, Iterable[str]] = {0: [row[0] for row in table]}
+    made = aligned(cells, left=range(len(filled)), names=names, width=width)
+    more = len(table) - len(shown)
+    return f"{made}\n… and {more:,} more (--all shows them)" if more else made
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _name(name: str) -> str:
+    return name.removeprefix("default/")

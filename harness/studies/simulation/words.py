@@ -1,0 +1,135 @@
+"""What an instant decided, in the words of `harness explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.analysis.explanation.histories import filled_in
+from harness.analysis.explanation.history import Event, Other
+from harness.analysis.explanation.sentences import Sentences
+from harness.analysis.explanation.vocabulary import Figures, Units, read
+from harness.engine.events import ACTIONS, ADMIT, EVICT, Fact
+from harness.engine.texts import Texts
+from harness.studies.simulation.answer import Victim
+from harness.studies.simulation.instant import Instant, Life, Lost
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.policy import Job
+
+
+class Words:
+    """Says what happened at an instant.
+
+    Args:
+        instant: the instant.
+        cluster: its resources and flavors.
+    """
+
+    def __init__(self, instant: Instant, cluster: Cluster) -> None:
+        self._instant = instant
+        self._texts = Texts()
+        self._on_nodes = bool(cluster.nodes)
+        self._units = Units(_resources(cluster), flavors=len(cluster.flavors) > 1)
+
+    def figures(self, fact: Fact) -> Figures:
+        """What a decision was recorded with."""
+        return read(None if fact.detail is None else self._texts.of_detail(fact))
+
+    def refusal(self, life: Life) -> tuple[Figures, str] | None:
+        """Why a job was not helped when it was tried last; None where it was not tried."""
+        if not life.refusals:
+            return None
+        told = [self._event(fact, life.job.pods) for fact in life.refusals]
+        last = filled_in(told)[-1]
+        return last.figures, self._sentences(life.job).refused(last)
+
+    def admission(self, life: Life) -> str:
+        """How a job was admitted."""
+        assert life.admitted is not None
+        return self._sentences(life.job).about(self._event(life.admitted, life.admitted.pods))
+
+    def preempts(self, job: Job, facts: Sequence[Fact]) -> str:
+        """Whom a job preempts."""
+        victims: dict[str, list[Fact]] = {}
+        for fact in facts:
+            victims.setdefault(fact.job.id, []).append(fact)
+        others = tuple(
+            Other(name, own[0].job.queue, own[0].job.priority, sum(each.pods for each in own))
+            for name, own in sorted(victims.items())
+        )
+        first = facts[0]
+        event = Event(
+            first.time, "preempts", sum(each.pods for each in facts), first.reason or "",
+            self.figures(first), others,
+        )  # fmt: skip
+        return self._sentences(job).about(event)
+
+    def victim(self, life: Life) -> Victim:
+        """What becomes of a job that is told to go."""
+        first, job = life.evicted[0], life.job
+        others = () if first.by is None else (_other(first.by),)
+        costs = life.lost
+        pods = sum(fact.pods for fact in life.evicted)
+        ran = max((each.ran for each in costs), default=0)
+        lost = sum(each.lost * each.pods for each in costs)
+        event = Event(
+            first.time,
+            ACTIONS[first.action],
+            pods,
+            first.reason or "",
+            self.figures(first),
+            others,
+            ran=ran,
+            lost=lost,
+            lost_pods=sum(each.pods for each in costs if each.lost),
+            lost_amounts=_amounts(job, costs),
+        )
+        text = self._sentences(job).about(event)
+        return Victim(
+            job.id, job.queue, job.priority, first.reason or "", pods, ran if costs else None, lost, text
+        )
+
+    def named(self, label: str, amount: int) -> str:
+        """An amount with what it is of."""
+        return self._units.named(label, amount)
+
+    def _event(self, fact: Fact, pods: int) -> Event:
+        flavors = "" if fact.flavors is None else self._texts.of_flavors(fact)
+        waits = fact.action == ADMIT and fact.holding == 0 and not self._on_nodes
+        return Event(
+            fact.time, ACTIONS[fact.action], pods, fact.reason or "", self.figures(fact), flavors=flavors,
+            waits=waits,
+        )  # fmt: skip
+
+    def _sentences(self, job: Job) -> Sentences:
+        return Sentences(self._units, job.queue, job.priority, lambda time: "this instant")
+
+
+def evicted_for_nobody(life: Life) -> bool:
+    """Whether a job is told to go without a job that takes its place."""
+    return life.evicted[0].action == EVICT
+
+
+def _other(job: Job) -> Other:
+    return Other(job.id, job.queue, job.priority, 0)
+
+
+def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
+    """Resource -> amount x microseconds that are thrown away; pods of a job are taken to be alike."""
+    total = job.requests_of(range(job.pods))
+    found: dict[str, int] = {}
+    for each in costs:
+        for resource, amount in total.items():
+            found[resource] = found.get(resource, 0) + amount * each.pods * each.lost // job.pods
+    return {resource: amount for resource, amount in found.items() if amount}
+
+
+def _resources(cluster: Cluster) -> set[str]:
+    """The resources that quotas and nodes have."""
+    groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
+    groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
+    found = {name for group in groups for name in group.covered_resources}
+    found.update(name for node in cluster.nodes.values() for name in node.allocatable)
+    return found | {name for quota in cluster.elastic_quotas.values() for name in quota.named}

@@ -1,0 +1,394 @@
+"""`harness simulate`: what is answered of small worlds, as text, as JSON and by exit codes."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import polars as pl
+import pytest
+from cli_environment import called
+from live_dumps import GPU, ago, node, queue, workload
+
+import harness
+from harness.cluster.load import cluster_from
+from harness.plugins import load
+from harness.studies.simulation.answer import Answer
+
+LIBRARY = load(block=["metrics"])
+LABEL = "kueue.x-k8s.io/queue-name"
+SCHEMA = json.loads((files("harness.studies.simulation") / "schema.json").read_text(encoding="utf-8"))
+
+Manifest = dict[str, Any]
+
+
+def template(gpus: int, **spec: Any) -> Manifest:
+    """A pod template of one container."""
+    container = {"name": "c", "resources": {"requests": {GPU: str(gpus)}}}
+    return {"spec": {"restartPolicy": "Never", "containers": [container], **spec}}
+
+
+def job(gpus: int, pods: int = 1, name: str = "mine", **spec: Any) -> Manifest:
+    """A Job of the queue `q`."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "d", "labels": {LABEL: "q"}},
+        "spec": {"parallelism": pods, "completions": pods, "template": template(gpus, **spec)},
+    }
+
+
+def dump(*work: Manifest, nodes: int = 2, gpus: int = 16, **spec: Any) -> list[Manifest]:
+    """A cluster of nodes of 8 GPUs with one queue, and its work."""
+    return [*(node(f"n{number}") for number in range(nodes)), *queue(gpus=gpus, **spec), *work]
+
+
+def asked(items: list[Manifest], *jobs: Manifest, **more: Any) -> list[Answer]:
+    """What is answered of jobs."""
+    found = harness.simulate(cluster_from(items, "dump"), jobs, plugins=LIBRARY, **more)
+    jsonschema.validate(json.loads(json.dumps(found.to_json())), SCHEMA)
+    return list(found.answers)
+
+
+def outcome(answer: Answer) -> tuple[str, str]:
+    """The verdict, and what it waits for."""
+    return answer.verdict, answer.waits_for
+
+
+def test_a_job_starts_where_quota_and_nodes_are_free() -> None:
+    """With the flavor and the nodes that it gets."""
+    (found,) = asked(dump(), job(8, 2))
+    assert outcome(found) == ("starts", "")
+    assert found.flavors == {"main": {GPU: "f"}}
+    assert found.nodes == {"n0": 1, "n1": 1}
+    assert found.changes is None
+    assert found.why.startswith("admitted on flavor f")
+
+
+def test_a_job_waits_for_quota_and_the_changes_say_how_much() -> None:
+    """Fewer pods, or as much more quota as is short; half of the queue is held."""
+    (found,) = asked(dump(workload("a", 8, held=2), gpus=16, nodes=3), job(4, 3))
+    assert outcome(found) == ("waits", "quota")
+    assert f"short of 4 {GPU}" in found.why
+    assert {each.kind: each.text for each in found.changes or ()} == {
+        "pods": "2 pods instead of 3",
+        "quota": f"4 {GPU} more nominalQuota of flavor f in ClusterQueue q",
+    }
+
+
+def test_a_job_that_has_quota_and_no_node_waits_for_nodes() -> None:
+    """Each of two nodes holds a pod of 4, so that none has room for 8."""
+    items = dump(workload("a", 4, held=2), workload("b", 4, held=2), gpus=32, nodes=2)
+    placed = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{name}-0",
+                "namespace": "d",
+                "labels": {"batch.kubernetes.io/job-name": name},
+                "ownerReferences": [{"kind": "Job", "name": name, "uid": f"Job-{name}", "controller": True}],
+            },
+            "spec": {**template(4)["spec"], "nodeName": where},
+            "status": {"phase": "Running", "startTime": ago(2)},
+        }
+        for name, where in (("a", "n0"), ("b", "n1"))
+    ]
+    (found,) = asked([*items, *placed], job(8), plugin="default-preemption")
+    assert outcome(found) == ("waits", "nodes")
+
+
+def test_a_job_that_preempts_waits_for_its_victims() -> None:
+    """With the reason and what they lose."""
+    items = dump(
+        workload("low", 8, pods=2, held=2, priority=-5), preemption={"withinClusterQueue": "LowerPriority"}
+    )
+    (found,) = asked(items, job(8))
+    assert outcome(found) == ("waits", "victims")
+    (victim,) = found.victims
+    assert (victim.name, victim.reason, victim.pods) == ("d/job-low-1a2b3", "InClusterQueue", 2)
+    assert "it preempts job d/job-low-1a2b3" in found.why
+    assert "preempted by job d/mine of queue q" in victim.text
+
+
+def test_a_stopped_queue_is_waited_for() -> None:
+    """Somebody beside the scheduler has to let it in; the policy field is what would help."""
+    (found,) = asked(dump(stopPolicy="Hold"), job(1))
+    assert outcome(found) == ("waits", "checks")
+    assert [(each.kind, each.text) for each in found.changes or ()] == [
+        ("policy", "stopPolicy: None instead of Hold in ClusterQueue q")
+    ]
+
+
+def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
+    """The first of a StrictFIFO queue holds back the others."""
+    items = dump(workload("run", 8, held=1), workload("big", 8, pods=2), queueingStrategy="StrictFIFO")
+    (found,) = asked(items, job(1))
+    assert outcome(found) == ("waits", "turn")
+    assert "job d/job-big-1a2b3 of the same queue" in found.why
+    texts = [each.text for each in found.changes or () if each.kind == "policy"]
+    assert texts == ["queueingStrategy: BestEffortFIFO instead of StrictFIFO in ClusterQueue q"]
+
+
+def test_a_job_that_can_never_start_says_why_and_what_would_help() -> None:
+    """It asks for more than the queue can ever give."""
+    (found,) = asked(dump(gpus=8, nodes=4), job(8, 3))
+    assert found.verdict == "never"
+    assert "can ever give it" in found.why
+    assert {each.kind for each in found.changes or ()} == {"pods", "quota"}
+
+
+def test_jobs_are_asked_in_order_or_each_alone() -> None:
+    """The second of two finds the first; alone it finds an empty cluster."""
+    two = job(8, 2), job(8, 2, "other")
+    assert [each.verdict for each in asked(dump(), *two)] == ["starts", "waits"]
+    assert [each.verdict for each in asked(dump(), *two, each=True)] == ["starts", "starts"]
+
+
+def test_without_a_job_all_that_wait_are_told_of() -> None:
+    """In their order; no changes are looked for."""
+    items = dump(
+        workload("run", 8, held=1), workload("first", 8, created=5), workload("second", 8, created=4)
+    )
+    found = asked(items)
+    assert [(each.name, each.verdict) for each in found] == [
+        ("d/job-first-1a2b3", "starts"),
+        ("d/job-second-1a2b3", "waits"),
+    ]
+    assert all(each.changes is None for each in found)
+
+
+def test_others_that_move_in_the_same_cycles_are_told_of() -> None:
+    """One that waits in the dump starts beside the job."""
+    (found,) = asked(dump(workload("first", 8)), job(8))
+    assert [(each.name, each.what) for each in found.moves] == [("d/job-first-1a2b3", "starts")]
+
+
+def test_the_dump_stays_as_it_is() -> None:
+    """Neither its objects nor its manifests change."""
+    cluster = cluster_from(dump(workload("a", 8, held=1), workload("b", 8)), "dump")
+    before = cluster.digest, json.dumps(cluster.manifests)
+    harness.simulate(cluster, [job(8, 2)], plugins=LIBRARY)
+    assert (cluster.digest, json.dumps(cluster.manifests)) == before
+
+
+def replicas(**each: tuple[int, int]) -> Manifest:
+    """Replica types, each with so many replicas of pods of so many GPUs."""
+    return {name: {"replicas": count, "template": template(gpus)} for name, (count, gpus) in each.items()}
+
+
+KINDS: list[tuple[Manifest, dict[str, int]]] = [
+    (
+        {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "spec": {
+                "replicatedJobs": [
+                    {"name": "driver", "template": {"spec": {"template": template(0)}}},
+                    {
+                        "name": "workers",
+                        "replicas": 2,
+                        "template": {"spec": {"parallelism": 4, "completions": 3, "template": template(1)}},
+                    },
+                ]
+            },
+        },
+        {"driver": 1, "workers": 6},
+    ),
+    (
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "spec": {"pytorchReplicaSpecs": replicas(Worker=(3, 2), Master=(1, 1))},
+        },
+        {"master": 1, "worker": 3},
+    ),
+    (
+        {
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "spec": {"mpiReplicaSpecs": replicas(Worker=(2, 4), Launcher=(1, 0))},
+        },
+        {"launcher": 1, "worker": 2},
+    ),
+    (
+        {
+            "apiVersion": "ray.io/v1",
+            "kind": "RayJob",
+            "spec": {
+                "rayClusterSpec": {
+                    "headGroupSpec": {"template": template(0)},
+                    "workerGroupSpecs": [
+                        {"groupName": "Big", "replicas": 2, "numOfHosts": 2, "template": template(2)}
+                    ],
+                },
+                "submitterPodTemplate": template(0),
+            },
+        },
+        {"head": 1, "big": 4, "submitter": 1},
+    ),
+    (
+        {
+            "apiVersion": "ray.io/v1",
+            "kind": "RayCluster",
+            "spec": {
+                "headGroupSpec": {"template": template(1)},
+                "workerGroupSpecs": [{"groupName": "w", "template": template(1)}],
+            },
+        },
+        {"head": 1, "w": 1},
+    ),
+]
+
+
+@pytest.mark.parametrize(("manifest", "pods"), KINDS, ids=[each["kind"] for each, _ in KINDS])
+def test_a_job_has_the_pod_sets_that_kueue_makes_of_it(manifest: Manifest, pods: dict[str, int]) -> None:
+    """Of each kind, in Kueue's order and with its counts."""
+    named = {**manifest, "metadata": {"name": "mine", "namespace": "d", "labels": {LABEL: "q"}}}
+    (found,) = asked(dump(), named)
+    assert found.verdict == "starts"
+    assert found.pods == sum(pods.values())
+    assert list(found.flavors) == list(pods)
+
+
+def test_the_topology_that_annotations_of_pods_ask_for_counts() -> None:
+    """A required level that no topology has keeps a job out."""
+    asks = job(1)
+    asks["spec"]["template"]["metadata"] = {
+        "annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    }
+    (found,) = asked(dump(), asks)
+    assert found.verdict != "starts"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"apiVersion": "batch.volcano.sh/v1alpha1"}, "Job of apiVersion batch.volcano.sh/v1alpha1"),
+        ({"kind": "Deployment"}, "kind 'Deployment' is not one of Job, Pod, JobSet"),
+        ({"spec": {}}, "spec.template.spec.containers: there are none"),
+    ],
+)
+def test_what_is_no_job_is_refused_with_exit_code_2(
+    changed: Manifest, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the place and what is asked for."""
+    path, file = tmp_path / "dump.json", tmp_path / "job.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
+    file.write_text(json.dumps({**job(1), **changed}))
+    assert called(["simulate", "--cluster", str(path), str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("jobs", "code"), [([], 0), ([job(8)], 0), ([job(8, 2), job(8)], 3), ([job(8), job(8, 9)], 4)]
+)
+def test_the_exit_code_is_the_largest_of_the_jobs(
+    jobs: list[Manifest], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """0 starts now, 3 does not, 4 can never; without a job 0, whatever waits."""
+    path, file = tmp_path / "dump.json", tmp_path / "jobs.json"
+    waits = workload("waits", 8, pods=3) if not jobs else workload("runs", 0, held=1)
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump(waits)}))
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs}))
+    args = ["simulate", "--cluster", str(path), *([str(file)] if jobs else []), "--json"]
+    assert called(args) == code
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.validate(document, SCHEMA)
+    assert document["exit_code"] == code
+
+
+def test_the_text_says_who_is_preempted_and_what_would_help(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In tables that fit a terminal, with a hint where rows are left out."""
+    path, file = tmp_path / "dump.json", tmp_path / "job.json"
+    items = dump(
+        *(workload(f"low{number:02}", 1, held=2, priority=-5) for number in range(30)),
+        gpus=30,
+        nodes=8,
+        preemption={"withinClusterQueue": "LowerPriority"},
+    )
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    file.write_text(json.dumps(job(1, 24)))
+    assert called(["simulate", "--cluster", str(path), str(file)]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("0 of 1 submitted job would start now, at 2026-01-05T")
+    assert "… and 4 more (--all shows them)" in out
+    assert "it would start with any one of these, and with nothing smaller of the kind:" in out
+
+
+def test_each_without_a_job_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """There is nothing to ask each of."""
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
+    assert called(["simulate", "--cluster", str(path), "--each"]) == 2
+    assert "--each is about jobs that are submitted" in capsys.readouterr().err
+
+
+def test_the_largest_gang_is_told_by_queue_and_flavor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Now and with preemption; one pod more would not start."""
+    low = workload("low", 1, pods=6, held=2, priority=-5)
+    items = dump(low, gpus=16, nodes=4, preemption={"withinClusterQueue": "LowerPriority"})
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    asks = ["--largest", f"{GPU}=1..64", "--shape", f"{GPU}=2"]
+    assert called(["simulate", "--cluster", str(path), *asks, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["largest"]
+    assert (row["queue"], row["flavor"]) == ("q", None)
+    assert (row["now"]["pods"], row["now"]["amount"]) == (5, "10")
+    assert (row["preempting"]["pods"], row["preempting"]["victims"]) == (8, 1)
+    assert [each.verdict for each in asked(items, job(2, 5))] == ["starts"]
+    assert [each.verdict for each in asked(items, job(2, 6))] == ["waits"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--largest", "cpu=1..2"], "--largest is about pods of a --shape"),
+        (["--largest", "cpu", "--shape", "cpu=1"], "'cpu' is not understood"),
+        (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod asks for no cpu"),
+        (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
+        (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
+        (["--queue", "q"], "--queue is about --largest"),
+        (["--at", "1h"], "nothing says what is asked about"),
+    ],
+)
+def test_options_that_make_no_question_are_refused(
+    args: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what is missing."""
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
+    assert called(["simulate", "--cluster", str(path), *args]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_instant_of_a_replay_is_asked_about(tmp_path: Path) -> None:
+    """Who waits then is who waits in the replay that is cut there; a job is submitted at that instant."""
+    hour = timedelta(hours=1)
+    rows = [
+        {"job_id": f"j{number}", "submit_time": number * hour, "duration": 10 * hour, "queue": "q"}
+        for number in range(4)
+    ]
+    frame = pl.DataFrame([{**row, "namespace": "d", f"request.{GPU}": 6} for row in rows])
+    path = tmp_path / "t.parquet"
+    frame.write_parquet(path)
+    cluster = cluster_from(dump(), "dump")
+    run = harness.replay(
+        path, cluster=cluster, plugin="kueue-classic", until="3h", output=tmp_path, plugins=LIBRARY
+    )
+    waiting = run.jobs.filter(pl.col("start_time").is_null())["job_id"].to_list()
+    more: dict[str, Any] = {"trace": path, "at": "3h", "plugin": "kueue-classic", "plugins": LIBRARY}
+    found = harness.simulate(cluster, **more)
+    assert [(each.name, each.verdict) for each in found.answers] == [(name, "waits") for name in waiting]
+    assert waiting
+    (small,) = harness.simulate(cluster, job(2), **more).answers
+    (large,) = harness.simulate(cluster, job(8), **more).answers
+    assert (small.verdict, large.verdict) == ("starts", "waits")
