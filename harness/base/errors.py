@@ -23,6 +23,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.base.values import Value
+
 if TYPE_CHECKING:
     from harness.runs.run import Run
 
@@ -169,8 +171,8 @@ def blamed_on(
         raise kind(f"{what}: {told(error)}", hint=hint) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Fault(Value):
     """One thing that is wrong with an input: `where` (row or object, column or field) and `what`."""
 
     where: str

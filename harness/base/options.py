@@ -17,6 +17,7 @@ from typing import Any
 from harness.base.errors import InputError, OptionError, text_of
 from harness.base.names import is_word
 from harness.base.units import exact_duration, exact_number, parse_duration
+from harness.base.values import Value
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
@@ -34,8 +35,8 @@ def boolean(text: str) -> bool:
     raise InputError(f"{text!r} is neither true nor false")
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Option(Value):
     """One option of a plugin.
 
     Args:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from harness.base.errors import Fault
 from harness.base.options import nearest
+from harness.base.values import Value
 from harness.cluster.model import (
     ClusterQueue,
     Cohort,
@@ -122,8 +123,8 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Draft(Value):
     """Everything read so far; each reader adds its objects here."""
 
     faults: list[Fault] = field(default_factory=list)

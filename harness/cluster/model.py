@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.frozen import Frozen
 from harness.base.units import INT64_MAX
+from harness.base.values import Value
 from harness.cluster.kinds.selectors import LabelSelector, Taint, Toleration
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
     return Frozen(mapping or {})
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Node(Value):
     """A machine; `allocatable` is resource -> amount (cpu in millicores).
 
     `ready` is False where its condition Ready says anything but True: topologies leave such a node out.
@@ -61,8 +62,8 @@ class Node:
     ready: bool = field(default=True, metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityClass:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PriorityClass(Value):
     """A Kubernetes PriorityClass."""
 
     name: str
@@ -80,8 +81,8 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 """The classes that every Kubernetes cluster has."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceFlavor:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ResourceFlavor(Value):
     """A kind of nodes that quota can be given for; `topology` is the Topology of these nodes, "" for none."""
 
     name: str
@@ -91,8 +92,8 @@ class ResourceFlavor:
     topology: str = field(default="", metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceQuota:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ResourceQuota(Value):
     """Quota of one resource in one flavor.
 
     A nominal quota of `UNLIMITED` has no end; a limit of None, or of `UNLIMITED`, means no limit.
@@ -103,24 +104,24 @@ class ResourceQuota:
     lending_limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FlavorQuotas:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class FlavorQuotas(Value):
     """The quotas of one flavor within a resource group: resource -> quota."""
 
     flavor: str
     resources: Mapping[str, ResourceQuota]
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceGroup:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ResourceGroup(Value):
     """Resources that are always taken from one flavor together; flavors in the order they are tried."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Preemption:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Preemption(Value):
     """A ClusterQueue's preemption policies, in Kueue's own words.
 
     Attributes:
@@ -136,8 +137,8 @@ class Preemption:
     max_priority_threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FlavorFungibility:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class FlavorFungibility(Value):
     """When a ClusterQueue goes on to its next flavor, in v1beta2's words.
 
     Attributes:
@@ -150,16 +151,16 @@ class FlavorFungibility:
     preference: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionCheck:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class AdmissionCheck(Value):
     """A check that jobs of a ClusterQueue have to pass: all, or those that use one of some flavors."""
 
     name: str
     on_flavors: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterQueue:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ClusterQueue(Value):
     """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none).
 
     Attributes:
@@ -182,8 +183,8 @@ class ClusterQueue:
     checks: tuple[AdmissionCheck, ...] = field(default=(), metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True)
-class Cohort:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Cohort(Value):
     """A Kueue Cohort: queues and cohorts that lend to each other; quotas of its own are optional."""
 
     name: str
@@ -192,8 +193,8 @@ class Cohort:
     weight: Fraction = Fraction(1)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalQueue:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class LocalQueue(Value):
     """A namespace's door to a ClusterQueue.
 
     Attributes:
@@ -210,8 +211,8 @@ class LocalQueue:
     consumed: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
 
 
-@dataclass(frozen=True)
-class Cluster:
+@dataclass(frozen=True, repr=False, eq=False)
+class Cluster(Value):
     """Everything about the cluster that a replay starts from.
 
     Attributes:

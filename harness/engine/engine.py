@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
 from harness.base.units import format_duration
+from harness.base.values import Value
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder, UnwritableError
 from harness.engine.lifecycle import HalfBound, Lifecycle
@@ -33,8 +34,8 @@ _READ_ONLY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Outcome(Value):
     """How a replay went.
 
     Attributes:

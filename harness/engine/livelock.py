@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from harness.base.units import DAY, SECOND, format_duration
+from harness.base.values import Value
 from harness.policy import Job
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class Party(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Livelock:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Livelock(Value):
     """Preemptions that went nowhere.
 
     Attributes:

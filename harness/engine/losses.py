@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from harness.base.errors import InputError, OptionError
 from harness.base.units import SECOND, parse_duration
+from harness.base.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Losses(Value):
     """The loss model of a replay.
 
     Attributes:

@@ -17,6 +17,7 @@ from harness.base.errors import HarnessError, InputError, told
 from harness.base.json_text import parse_json
 from harness.base.names import RULE, is_path
 from harness.base.options import did_you_mean
+from harness.base.values import Value
 from harness.plugins.registries import Registrar
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ _ABSENT = "(absent)"
 _CHUNK = 32  # cases that a process gets at once
 
 
-@dataclass(frozen=True, slots=True)
-class ConformanceSpec:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ConformanceSpec(Value):
     """A registered component.
 
     Attributes:
@@ -95,8 +96,8 @@ class Difference(NamedTuple):
     got: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Verdict(Value):
     """How one case went.
 
     Attributes:

@@ -15,6 +15,7 @@ import pluggy
 
 from harness.base.errors import HarnessError, PluginError, RegistrationError, is_of_plugin, told
 from harness.base.options import did_you_mean
+from harness.base.values import Value
 from harness.plugins import hookspecs
 from harness.plugins.entry_points import installed
 from harness.plugins.registries import (
@@ -39,8 +40,8 @@ GROUP = "harness"
 _DISTRIBUTION = "harness-replay"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginInfo:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PluginInfo(Value):
     """A plugin that was found: where it comes from, which hooks it has, and why it failed, if it did."""
 
     name: str
@@ -51,8 +52,8 @@ class PluginInfo:
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class Plugins:
+@dataclass(frozen=True, repr=False, eq=False)
+class Plugins(Value):
     """All that was loaded, ready to be passed on; `how` is what `load` was called with."""
 
     hooks: pluggy.HookRelay

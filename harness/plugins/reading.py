@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.base.values import Value
+
 if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True)
-class Reading:
+@dataclass(frozen=True, repr=False, eq=False)
+class Reading(Value):
     """A trace that was read.
 
     Attributes:

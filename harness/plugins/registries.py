@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, 
 from harness.base.errors import OptionError, PluginError, RegistrationError
 from harness.base.names import RULE, is_name
 from harness.base.options import Option, declared_options
+from harness.base.values import Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,8 +174,8 @@ def _about(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySpec:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PolicySpec(Value):
     """A registered policy: what makes it, what it is, and which plugin brought it.
 
     `module` is what an installed plugin is loaded by; "" for one that was given in Python. `record` says
@@ -206,8 +207,8 @@ class PolicySpec:
         return self.by_elastic_quotas is not None and self.by_elastic_quotas(cluster)
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderSpec:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ReaderSpec(Value):
     """A registered trace reader; `suffixes` and `sniff` say which files it is for.
 
     `sniff` gets the path and the first 4 KiB, decompressed, and is asked only when no suffix decides.
@@ -229,8 +230,8 @@ class ReaderSpec:
     draft: Callable[[Path], str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MetricSpec:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class MetricSpec(Value):
     """A registered metric or family of metrics over a finished run; `module` as of a policy."""
 
     name: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.base.errors import blamed_on
+from harness.base.values import Value
 from harness.plugins.registries import Registrar
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ UNPLACED = 1000
 MakeSection: TypeAlias = "Callable[[Material], Iterable[Block]]"
 
 
-@dataclass(frozen=True, slots=True)
-class SectionSpec:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SectionSpec(Value):
     """A registered section: what makes it, its heading, and where in a report it stands."""
 
     name: str

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.base.units import date_text
+from harness.base.values import Value
 from harness.cluster.dates import latest_of
 from harness.cluster.kinds.pod_reading import unbound
 from harness.cluster.kinds.pods import Pod
@@ -32,8 +33,8 @@ WORLDS = (EMPTY, DUMP)
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
 
-@dataclass(frozen=True)
-class AtStart:
+@dataclass(frozen=True, repr=False, eq=False)
+class AtStart(Value):
     """The work of the manifests in one replay.
 
     Attributes:

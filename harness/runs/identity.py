@@ -38,6 +38,8 @@ _APART = (
     "cli",
     "compiled.json",
     "plugins/conformance.py",
+    "plugins/scaffold",
+    "readers/live",
     "studies/dask_executor.py",
     "studies/executor.py",
     "studies/experiments",

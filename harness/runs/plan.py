@@ -15,6 +15,7 @@ from harness.base.errors import OptionError
 from harness.base.tables import schemas
 from harness.base.text import printable
 from harness.base.units import format_duration
+from harness.base.values import Value
 from harness.cluster.content import content
 from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
@@ -45,8 +46,8 @@ _TWIN = "twin"
 _contents: Lasting[dict[str, Any]] = Lasting()
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False, eq=False)
+class Plan(Value):
     """One replay, before it runs: everything that its result depends on.
 
     Attributes:

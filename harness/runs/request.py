@@ -14,6 +14,7 @@ from harness.base.errors import InputError, OptionError
 from harness.base.frozen import Frozen
 from harness.base.options import declared_options, did_you_mean, factor, resolve
 from harness.base.units import LONGEST, SECOND, parse_duration
+from harness.base.values import Value
 from harness.engine.losses import Losses, parse_losses
 from harness.plugins import Plugins, load
 from harness.plugins.registries import PolicySpec
@@ -58,8 +59,8 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
 """What choices may be in JSON where they are not texts."""
 
 
-@dataclass(frozen=True, init=False)
-class Request:
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Request(Value):
     """A replay that is asked for, with every choice; what can be checked without files is.
 
     It can be pickled if what is in it can: traces and clusters in memory can, and so can classes that are

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from harness.base.errors import Fault, TraceError
 from harness.base.options import factor
 from harness.base.units import SECOND
+from harness.base.values import Value
 from harness.cluster.changes.scale import scaled_cluster
 from harness.trace.priorities import PriorityFrom, PriorityShare
 from harness.trace.sample import Sample
@@ -39,8 +40,8 @@ class Step(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Calibration(Value):
     """Explicit changes of what is replayed; by default none.
 
     Attributes:

@@ -11,6 +11,7 @@ import polars as pl
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
 from harness.base.units import exact_number
+from harness.base.values import Value
 from harness.trace.sample import draws
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
@@ -22,8 +23,8 @@ _INT32 = 2**31
 _MOST_DIGITS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityFrom:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PriorityFrom(Value):
     """Priorities by the value of a column.
 
     Attributes:
@@ -88,8 +89,8 @@ class PriorityFrom:
         return changed, f"priorities by {self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityShare:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PriorityShare(Value):
     """Priorities of a seeded share of each queue's jobs, for traces that know nothing of them.
 
     Attributes:

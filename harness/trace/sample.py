@@ -8,11 +8,12 @@ from random import Random
 import polars as pl
 
 from harness.base.errors import OptionError
+from harness.base.values import Value
 from harness.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Sample(Value):
     """Each job stays with probability `share`, with all its pods and pod sets.
 
     Attributes:

@@ -13,6 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from harness.base.values import Value
+
 VERSION = "1"
 VERSION_KEY = "harness.schema"
 SOURCE_KEY = "harness.source"
@@ -72,8 +74,8 @@ class Kind(Enum):
                 return dtype
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Column(Value):
     """One column of the schema.
 
     Attributes:

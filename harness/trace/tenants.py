@@ -15,6 +15,7 @@ from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
 from harness.base.names import kubernetes_name
 from harness.base.options import did_you_mean
+from harness.base.values import Value
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.queue_map import Place, read_queue_map
 from harness.trace.schema import has_names
@@ -33,8 +34,8 @@ _NAMED = 5
 _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 
-@dataclass(frozen=True, slots=True)
-class Tenants:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Tenants(Value):
     """New queues, one step after the other.
 
     `column:NAME` takes another column as the queue, `top:N` keeps the queues with most jobs and puts the

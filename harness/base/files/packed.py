@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from harness.base.values import Value
+
 _EXPANDS = 64
 _FREELY = 64 << 20
 """A packed file may become so many times as large, and in any case so many bytes; text packs no better."""
@@ -25,8 +27,8 @@ class PackedError(ValueError):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class _Kind(Value):
     """A way to pack files: its name, how they begin, what unpacks one, and the parts of what one holds."""
 
     name: str

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from harness.base.arrays import Ints
 from harness.base.errors import RunError
 from harness.base.tables import schemas
+from harness.base.values import Value
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
 """Columns that hold a time; in the files they have the trace's kind."""
@@ -40,8 +41,8 @@ _PLAIN = (
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeKind:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class TimeKind(Value):
     """How a trace counts time.
 
     Attributes:

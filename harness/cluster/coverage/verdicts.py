@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, final
 
+from harness.base.values import Value
+
 _STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
 
@@ -26,8 +28,8 @@ class Verdict(Enum):
     SAME = "the same as another place"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Row(Value):
     """What is said of a field.
 
     Attributes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.base.values import Value
 from harness.cluster.kinds.selectors import LabelSelector, read_selector
 
 if TYPE_CHECKING:
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from harness.cluster.yaml.fields import Fields
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Share(Value):
     """A number of pods, or a percentage of those that are expected."""
 
     value: int
@@ -25,8 +26,8 @@ class Share:
         return -(-self.value * expected // 100) if self.percent else self.value
 
 
-@dataclass(frozen=True, slots=True)
-class PodDisruptionBudget:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PodDisruptionBudget(Value):
     """A PodDisruptionBudget.
 
     Attributes:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
+from harness.base.values import Value
 from harness.cluster.model import NEWER, UNLIMITED
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ QUOTA_NAME_LABEL = f"{KOORDINATOR}name"
 """The label with which a pod names its quota."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticQuota:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ElasticQuota(Value):
     """A node of an ElasticQuotaTree, or an ElasticQuota; amounts are resource -> amount.
 
     Attributes:

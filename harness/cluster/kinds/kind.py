@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.base.values import Value
+
 if TYPE_CHECKING:
     from harness.cluster.coverage.verdicts import Coverage
     from harness.cluster.draft import Draft
     from harness.cluster.yaml.fields import Fields
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Kind(Value):
     """How one kind is read.
 
     Attributes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.base.options import did_you_mean
 from harness.base.units import MINUTE
+from harness.base.values import Value
 from harness.cluster.draft import Draft
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
 from harness.cluster.kinds.wait_for_pods_ready import (
@@ -57,8 +58,8 @@ _SAMPLING_INTERVAL = 5 * MINUTE
 """Kueue's default."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionFairSharing:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class AdmissionFairSharing(Value):
     """How past usage of LocalQueues is counted, for the ClusterQueues that order their jobs by it.
 
     Attributes:
@@ -72,8 +73,8 @@ class AdmissionFairSharing:
     resource_weights: Mapping[str, float] = field(default_factory=frozen)
 
 
-@dataclass(frozen=True, slots=True)
-class KueueConfiguration:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class KueueConfiguration(Value):
     """Kueue's Configuration; by default as Kueue fills it in where nobody gives it one.
 
     Attributes:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.base.values import Value
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
@@ -23,8 +24,8 @@ NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/nam
 """With one of these a pod names its group; the first one that it bears counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroup:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PodGroup(Value):
     """A PodGroup; `min_member` pods are placed together or none is."""
 
     name: str

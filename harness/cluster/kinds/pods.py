@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 from harness.base.frozen import Frozen
+from harness.base.values import Value
 from harness.cluster.kinds.selectors import LabelSelector, Requirement, Toleration
 from harness.cluster.model import NEWER
 
@@ -29,8 +30,8 @@ DEFAULT_MEMORY = 200 * 1024 * 1024
 """What kube-scheduler's score takes a container to use when it requests nothing: 100m, 200Mi."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSelectorTerm:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class NodeSelectorTerm(Value):
     """One term of a node affinity; a term without expressions matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
@@ -51,16 +52,16 @@ class NodeSelectorTerm:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredNodes:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PreferredNodes(Value):
     """Nodes that a pod would rather run on, with the weight of the wish (1 to 100)."""
 
     weight: int
     term: NodeSelectorTerm
 
 
-@dataclass(frozen=True, slots=True)
-class PodAffinityTerm:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PodAffinityTerm(Value):
     """Pods to be near to, or far from, within one domain of a topology key.
 
     Attributes:
@@ -84,16 +85,16 @@ class PodAffinityTerm:
         return self.namespace_selector is not None and self.namespace_selector.matches(labels_of(namespace))
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredPods:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PreferredPods(Value):
     """Pods that a pod would rather be near to (weight > 0) or far from (weight < 0)."""
 
     weight: int
     term: PodAffinityTerm
 
 
-@dataclass(frozen=True, slots=True)
-class TopologySpreadConstraint:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class TopologySpreadConstraint(Value):
     """How unevenly matching pods may be spread over the domains of a topology key.
 
     Attributes:
@@ -112,8 +113,8 @@ class TopologySpreadConstraint:
     honor_taints: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HostPort:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class HostPort(Value):
     """A port that a pod takes of its node; the address 0.0.0.0 stands for all of the node's addresses."""
 
     protocol: str

@@ -7,6 +7,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from harness.base.values import Value
 from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
 from harness.cluster.kinds.pod_reading import read_scheduler
 from harness.cluster.model import NEWER
@@ -26,8 +27,8 @@ PREEMPTION_ALGORITHMS = MappingProxyType(
 LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringStrategy:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ScoringStrategy(Value):
     """How NodeResourcesFit scores nodes.
 
     Attributes:
@@ -44,8 +45,8 @@ class ScoringStrategy:
 USUAL_STRATEGY = ScoringStrategy()
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfiguration:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SchedulerConfiguration(Value):
     """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
 
     Attributes:

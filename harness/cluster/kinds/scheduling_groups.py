@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from harness.base.values import Value
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
@@ -22,8 +23,8 @@ GroupKey: TypeAlias = tuple[str, str, str]
 """Namespace, Workload ("" for a PodGroup) and name of a group."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingGroup:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SchedulingGroup(Value):
     """A pod group of kube-scheduler's own.
 
     Attributes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.base.frozen import Frozen
+from harness.base.values import Value
 
 if TYPE_CHECKING:
     from harness.cluster.yaml.fields import Fields
@@ -19,8 +20,8 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Requirement(Value):
     """One expression of a selector; an absent label satisfies `NotIn`, as in Kubernetes."""
 
     key: str
@@ -48,8 +49,8 @@ class Requirement:
         return number > bound if self.operator == "Gt" else number < bound
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSelector:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class LabelSelector(Value):
     """`matchLabels` and `matchExpressions`, all of which must hold; an empty selector matches everything."""
 
     match_labels: Mapping[str, str] = field(default_factory=Frozen)
@@ -65,8 +66,8 @@ class LabelSelector:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Taint:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Taint(Value):
     """A node's or flavor's taint; `effect` is one of `EFFECTS`."""
 
     key: str
@@ -74,8 +75,8 @@ class Taint:
     effect: str
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Toleration(Value):
     """Tolerates taints; an empty key with `Exists` tolerates every key, an empty effect every effect."""
 
     key: str = ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from harness.base.pod_set import SliceLayer, TopologyRequest
+from harness.base.values import Value
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.model import ResourceFlavor
 from harness.cluster.yaml.fields import Fields
@@ -19,8 +20,8 @@ TOPOLOGY_ANNOTATIONS = tuple(
 """Those by which Kueue tells pods that it has found a place for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Topology(Value):
     """A Topology.
 
     Attributes:

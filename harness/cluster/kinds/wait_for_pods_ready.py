@@ -7,6 +7,7 @@ from typing import final
 
 from harness.base.errors import InputError
 from harness.base.units import MINUTE, SECOND, parse_duration
+from harness.base.values import Value
 from harness.cluster.yaml.fields import Fields
 
 _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
@@ -18,8 +19,8 @@ _LONGEST = 10**9
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class WaitForPodsReady:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class WaitForPodsReady(Value):
     """What becomes of workloads whose pods are not ready in time.
 
     Attributes:

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.base.pod_set import PodSet, TopologyRequest
 from harness.base.units import SECOND
+from harness.base.values import Value
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
 from harness.cluster.kinds.topology import read_topology_request
@@ -25,8 +26,8 @@ DEADLINE = "activeDeadlineSeconds"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Condition(Value):
     """A condition of a Workload; `since` is microseconds since 1970."""
 
     status: bool
@@ -34,8 +35,8 @@ class Condition:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class PodSetAssignment:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PodSetAssignment(Value):
     """What one pod set was admitted with: flavor of each resource, total amounts, number of pods, places."""
 
     name: str
@@ -45,16 +46,16 @@ class PodSetAssignment:
     topology: TopologyAssignment | None = field(default=None, metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Admission(Value):
     """Where a Workload holds quota."""
 
     cluster_queue: str
     assignments: tuple[PodSetAssignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Workload(Value):
     """A Kueue Workload.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError
 from harness.base.units import LONGEST, exact_duration, parse_duration
+from harness.base.values import Value
 from harness.cluster.model import frozen
 from harness.policy import ENDLESS, Arrival
 
@@ -40,8 +41,8 @@ def checked_unfinished(text: str) -> str:
     return exact_duration(time)
 
 
-@dataclass(frozen=True)
-class RunTimesOfWork:
+@dataclass(frozen=True, repr=False, eq=False)
+class RunTimesOfWork(Value):
     """How long the unfinished work of the manifests runs in one replay.
 
     Attributes:

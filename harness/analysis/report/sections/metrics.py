@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.analysis.comparison.figures import name_of
-from harness.analysis.comparison.table import remarks
+from harness.analysis.comparison.notes import remarks
 from harness.analysis.report.blocks import Block, Points, Table
 from harness.analysis.report.compared import cells, compared_head, compared_row
 from harness.analysis.report.material import Material
