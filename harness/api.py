@@ -527,17 +527,8 @@ def idle_causes(
     """The same runs with `idle.*` among their metrics: what was idle, by why jobs waited meanwhile.
 
     For these each run is replayed once more, and judged minute by minute; the judgements are kept with it.
-    Where that cannot be, the metrics are null and `run.remarks` says why.
-
-    Args:
-        runs: runs or their folders, all of whose tables are there.
-        workers: how many replays are made at once, see `replay_all`.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
-
-    Raises:
-        RunError: a folder is no run, or the run cannot be replayed from what it says of itself.
-        OptionError: an argument is of no type that it can have.
-        ReplayError: some replays failed; the others are kept.
+    Where that cannot be, the metrics are null and `run.remarks` says why. Arguments and errors are those of
+    `isolated`.
     """
     check_arguments({"workers": workers, "plugins": plugins})
     return _judged(opened(runs), plugins or load(), workers)

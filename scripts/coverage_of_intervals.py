@@ -2,7 +2,7 @@
 
     python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10]
     python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
-    python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 2000] [--pool 80] [--load 0.9]
+    python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9]
     python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
 
 `twins` and `replay` are of single-server queues, first come first served, by Lindley's recursion: two runs of
@@ -11,18 +11,18 @@ twins of one trace covers the mean difference over 2,000 others, and how skewed 
 `replay` how often the interval of one replay covers the difference of the stationary queues, and how often it
 is refused. `headlines` replays a small trace of three queues that preempt, at several loads, under two
 policies: intervals over ten twins that are drawn from a pool of them, against the mean of the pool, for each
-headline metric. `aa` is of twins that replays left in folders `<results>/<trace>/.twins/<run>`: two sets of
-ten are drawn from the twins of one policy, and compared as if they were of two. Everything is seeded; tables
-are printed as Markdown.
+headline metric; and each policy against itself, as with `aa`. `aa` is of twins that replays left in folders
+`<results>/<trace>/.twins/<run>`: two sets of ten are drawn from the twins of one policy, and compared as if
+they were of two. Everything is seeded; tables are printed as Markdown.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import exp, log
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import click
 import numpy as np
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 import harness
 from harness.analysis.comparison.family import Family
+from harness.analysis.comparison.figures import Key
 from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.missing import Lack
 from harness.analysis.comparison.paired import Paired
@@ -60,9 +61,13 @@ _LONG = 20_000_000
 _BATCH = 10.0  # jobs that arrive together in the bursty queue, on average
 _LONG_SHARE, _LONG_TIME, _SHORT_TIME = 0.1, 5.5, 0.5  # of the jobs of M/G/1: with a mean of 1
 
+_SLOWER = 30
+"""How much slower the traces that are replayed run than single servers, so that some jobs wait for days."""
+
 _POLICIES = ("kueue-classic", "fairsharing")
 _QUEUES = ("a", "b", "c")
 _NOMINAL = 8  # cores of each of them
+_MOST_ALIKE = 0.5
 _NO_LACKS = (Lack(0, TWINS),) * 2  # a twin of these always has a value
 
 
@@ -220,20 +225,20 @@ def _long_run(queue: Queue, load: float, jobs: int) -> float:
 # --- all headlines ----------------------------------------------------------------------------------------
 
 
-class Coverage(NamedTuple):
-    """How the intervals of a headline metric do.
+class Pool(NamedTuple):
+    """What a policy comes to in each twin of a trace.
 
     Attributes:
-        metric: which.
-        covered: how often they cover the mean difference of the pool.
-        called: how often sets of two times ten twins of one policy are called different, uncorrected.
-        alike: the share of twins in which both policies have the same value.
+        unit: the metric's.
+        values: in the order of twins; None where one has none.
     """
 
-    metric: str
-    covered: float
-    called: float
-    alike: float
+    unit: str
+    values: list[float | None]
+
+
+Pools: TypeAlias = dict[Key, Pool]
+"""Of each headline metric that of all jobs, by resource."""
 
 
 def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]:
@@ -241,13 +246,13 @@ def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]
 
     Args:
         load: what the jobs ask for, as a share of what the cluster has while they arrive.
-        jobs: how many; one arrives every minute on average.
+        jobs: how many; one arrives every half an hour on average.
         seed: of the trace.
     """
     draw = np.random.default_rng([seed, jobs])
     cores = np.array([1, 2, 4])[draw.integers(0, 3, jobs)]
     size = cores * (lasts := draw.exponential(size=jobs))
-    arrives = BETWEEN * np.cumsum(draw.exponential(size=jobs))
+    arrives = _SLOWER * BETWEEN * np.cumsum(draw.exponential(size=jobs))
     seconds = lasts * load * len(_QUEUES) * _NOMINAL * arrives[-1] / size.sum()
     trace = pl.DataFrame(
         {
@@ -272,8 +277,8 @@ def contended(load: float, jobs: int, seed: int = 1) -> tuple[pl.DataFrame, str]
     return trace, yaml.safe_dump_all([flavor, *queues])
 
 
-def pool_of(folder: Path, load: float, jobs: int, count: int) -> list[dict[str, list[float | None]]]:
-    """What each policy comes to in each twin: headline metric -> its values, in the order of twins.
+def pools_of(folder: Path, load: float, jobs: int, count: int) -> list[Pools]:
+    """What each policy comes to in each twin, over the windows that twins of both policies share.
 
     Args:
         folder: for runs and twins; those that are there already are not replayed again.
@@ -292,83 +297,93 @@ def pool_of(folder: Path, load: float, jobs: int, count: int) -> list[dict[str, 
         )
         for plugin in _POLICIES
     ]
-    compared = harness.compare(runs, shake=count)
+    compared = harness.compare(runs, shake=f"{count},arrivals={_SLOWER * JITTER:.0f}s")
     assert compared.shake is not None
     shaken = Shaken(compared.runs, compared.shake, compared.twins, shared=True)
-    tables = [shaken.outcome(number) for number in range(len(runs))]
-    keys = {metric: next(key for key in tables[0] if key[:2] == (metric, "all")) for metric in HEADLINES}
-    return [{metric: table[key] for metric, key in keys.items()} for table in tables]
+    return [
+        {
+            key: Pool(shaken.measured[number][key].unit, values)
+            for key, values in shaken.outcome(number).items()
+            if key[0] in HEADLINES and key[1] == "all"
+        }
+        for number in range(len(runs))
+    ]
 
 
-def headline_rows(
-    pool: Sequence[dict[str, list[float | None]]], repetitions: int, seed: int = 1
-) -> Iterator[Coverage]:
+def coverage(
+    pools: Sequence[Pools], repetitions: int, seed: int = 1
+) -> Iterator[tuple[str, float | None, float]]:
     """For each headline how often intervals of ten twins that are drawn from a pool cover its mean.
 
-    Twins are drawn with replacement, so that the mean of the pool is exactly what their mean is about. An
-    interval of a factor is held against the factor between the geometric means of those twins of the pool
-    that have one.
+    Then the part of the twins in which both policies have the same value. Where these are most, intervals of
+    ten twins are of none or few differences and say nothing; how often they cover is None there. Twins are
+    drawn with replacement, so that the mean of the pool is exactly what their mean is about. An interval of
+    a factor is held against that between the geometric means of those twins of the pool that are above 0.
     """
-    for metric in HEADLINES:
-        draw = np.random.default_rng([seed, HEADLINES.index(metric)])
-        found = [[value for value in of_policy[metric] if value is not None] for of_policy in pool]
-        base, other = map(np.array, found)
-        assert len(base) == len(other)
-        above = (base > 0) & (other > 0)
-        factor = float(np.log(other[above] / base[above]).mean()) if above.any() else 0.0
-        truths = {True: exp(factor), False: float((other - base).mean())}
-        covered = called = 0
+    for number, metric in enumerate(HEADLINES):
+        draw = np.random.default_rng([seed, number])
+        base, other = (_only(of_policy, metric) for of_policy in pools)
+        values = np.array([base.values, other.values], np.float64)
+        values = values[:, np.isfinite(values).all(axis=0)]
+        alike = float((values[0] == values[1]).mean())
+        if alike > _MOST_ALIKE:
+            yield metric, None, alike
+            continue
+        above = values[:, (values > 0).all(axis=0)]
+        factor = float(np.log(above[1] / above[0]).mean()) if above.size else 0.0
+        truths = {True: exp(factor), False: float((values[1] - values[0]).mean())}
+        covered = 0
         for _ in range(repetitions):
-            one, two = (draw.integers(0, len(base), TWINS) for _ in range(2))
-            interval = Paired([base[one].tolist(), other[one].tolist()], _NO_LACKS).evidence(1).interval
+            drawn = values[:, draw.integers(0, values.shape[1], TWINS)].tolist()
+            interval = Paired(drawn, _NO_LACKS, base.unit).evidence(1).interval
             assert interval is not None
             truth = truths[interval.ratio]
-            near = 1e-9 * max(abs(truth), float(abs(base).max()))
+            near = 1e-9 * max(abs(truth), float(abs(values).max()))
             covered += interval.low - near <= truth <= interval.high + near
-            same = Paired([base[one].tolist(), base[two].tolist()], _NO_LACKS).evidence(1).interval
-            assert same is not None
-            called += same.p <= LEVEL
-        yield Coverage(metric, covered / repetitions, called / repetitions, float((base == other).mean()))
+        yield metric, covered / repetitions, alike
+
+
+def _only(pools: Pools, metric: str) -> Pool:
+    return next(pool for key, pool in pools.items() if key[0] == metric)
 
 
 # --- real replays -----------------------------------------------------------------------------------------
 
 
-def aa_calls(folders: Sequence[Path], pairs: int, seed: int = 1) -> tuple[int, int]:
-    """How many twins a policy has, and of how many pairs of sets some headline is called different.
-
-    Args:
-        folders: with the twins of one policy.
-        pairs: how many.
-        seed: of the draws.
-    """
+def pools_in(folders: Sequence[Path]) -> Pools:
+    """What is in folders of the twins of one policy, each twin over its own window."""
     tables = [Run.open(path).metrics for folder in folders for path in sorted(folder.iterdir())]
-    values: dict[tuple[str, str, str], list[float | None]] = {}
+    found: Pools = {}
     for place, table in enumerate(tables):
         wanted = table.filter(pl.col("metric").is_in(HEADLINES), scope="all")
         for row in wanted.iter_rows(named=True):
             key = (row["metric"], "all", row["resource"])
-            values.setdefault(key, [None] * len(tables))[place] = row["value"]
+            found.setdefault(key, Pool(row["unit"], [None] * len(tables))).values[place] = row["value"]
+    return found
+
+
+def calls(pools: Pools, pairs: int, seed: int = 1) -> int:
+    """Of how many pairs of sets of ten twins of one policy some headline is called different.
+
+    Args:
+        pools: of the policy.
+        pairs: how many.
+        seed: of the draws.
+    """
     draw = random.Random(seed)  # noqa: S311 - drawn for statistics
-    called = 0
-    for _ in range(pairs):
-        chosen = draw.sample(range(len(tables)), 2 * TWINS)
-        called += _some_call(values, chosen[:TWINS], chosen[TWINS:])
-    return len(tables), called
+    count = len(next(iter(pools.values())).values)
+    chosen = (draw.sample(range(count), 2 * TWINS) for _ in range(pairs))
+    return sum(_some_call(pools, each[:TWINS], each[TWINS:]) for each in chosen)
 
 
-def _some_call(values: dict[Any, list[float | None]], ours: Sequence[int], theirs: Sequence[int]) -> bool:
+def _some_call(pools: Pools, ours: Sequence[int], theirs: Sequence[int]) -> bool:
     tests, large = {}, {}
-    for key, of_twins in values.items():
-        base, other = ([of_twins[at] for at in side] for side in (ours, theirs))
-        known = [(a, b) for a, b in zip(base, other, strict=True) if a is not None and b is not None]
-        if len(known) < 2:
-            continue
-        before, after = ([pair[side] for pair in known] for side in (0, 1))
-        interval = of_pairs(before, after, ratio=min(*before, *after) > 0)
-        assert interval is not None
-        tests[key, 1] = interval.p
-        large[key] = not interval.has_nothing
+    for key, (unit, values) in pools.items():
+        sides = [[values[at] for at in side] for side in (ours, theirs)]
+        interval = Paired(sides, _NO_LACKS, unit).evidence(1).interval
+        if interval is not None:
+            tests[key, 1] = interval.p
+            large[key] = not interval.has_nothing
     family = Family(tests, [0, 1])
     return any(large[key] and family.corrected(key, 1, p) <= LEVEL for (key, _), p in tests.items())
 
@@ -389,10 +404,12 @@ def main() -> None:
 @click.option("--seed", default=1, show_default=True, help="Of the traces.")
 def twins(repetitions: int, jobs: int, loads: tuple[str, ...], count: int, seed: int) -> None:
     """Intervals over twins."""
-    click.echo("| queue | load | statistic | covered | skewness |\n| --- | ---: | --- | ---: | ---: |")
     chosen = [float(load) for load in loads] or LOADS
-    for name, load, statistic, covered, skew in twin_rows(repetitions, jobs, chosen, seed, twins=count):
-        click.echo(f"| {name} | {load} | {statistic} | {100 * covered:.1f} % | {skew:+.1f} |")
+    cells: dict[str, list[str]] = {}
+    for name, _, statistic, covered, skew in twin_rows(repetitions, jobs, chosen, seed, twins=count):
+        text = f"{100 * covered:.1f} %" + (f" (skewness {skew:+.1f})" if abs(skew) >= 1 else "")
+        cells.setdefault(f"{name} | {statistic}", []).append(text)
+    _table("queue | statistic", chosen, cells)
 
 
 @main.command()
@@ -409,18 +426,37 @@ def replay(repetitions: int, jobs: int) -> None:
 
 @main.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--repetitions", default=2_000, show_default=True)
+@click.option("--repetitions", default=10_000, show_default=True)
 @click.option("--jobs", default=1_000, show_default=True)
-@click.option("--pool", "count", default=80, show_default=True, help="Twins that sets are drawn from.")
+@click.option("--pool", "count", default=200, show_default=True, help="Twins that sets are drawn from.")
 @click.option("--load", "loads", multiple=True, type=float, default=LOADS[:-1], show_default=True)
-def headlines(folder: Path, repetitions: int, jobs: int, count: int, loads: tuple[float, ...]) -> None:
+@click.option("--pairs", default=400, show_default=True, help="Of sets of one policy.")
+def headlines(
+    folder: Path, repetitions: int, jobs: int, count: int, loads: tuple[float, ...], pairs: int
+) -> None:
     """Intervals of all headlines over twins, at every load; runs and twins are kept in a folder."""
-    click.echo("| load | headline | covered | called different from itself | no difference |")
-    click.echo("| ---: | --- | ---: | ---: | ---: |")
+    covered: dict[str, list[str]] = {}
+    called: dict[str, list[str]] = {}
     for load in loads:
-        for row in headline_rows(pool_of(folder, load, jobs, count), repetitions):
-            shares = " | ".join(f"{100 * share:.1f} %" for share in row[1:])
-            click.echo(f"| {load} | `{row.metric}` | {shares} |")
+        pools = pools_of(folder, load, jobs, count)
+        for metric, share, alike in coverage(pools, repetitions):
+            text = f"({100 * alike:.0f} % alike)" if share is None else f"{100 * share:.1f} %"
+            covered.setdefault(f"`{metric}`", []).append(text)
+        for policy, of_policy in zip(_POLICIES, pools, strict=True):
+            found = 100 * calls(of_policy, pairs) / pairs
+            called.setdefault(f"`{policy}`", []).append(f"{found:.1f} %")
+    _table("headline", loads, covered)
+    click.echo("\nOne policy against itself:\n")
+    _table("policy", loads, called)
+
+
+def _table(head: str, loads: Sequence[float], cells: Mapping[str, Sequence[str]]) -> None:
+    """A column for each load."""
+    first, *others = loads
+    click.echo(f"| {head} | load {first} | {' | '.join(map(str, others))} |".replace("|  |", "|"))
+    click.echo(f"|{' --- |' * (head.count('|') + 1)}{' ---: |' * len(loads)}")
+    for name, texts in cells.items():
+        click.echo(f"| {name} | {' | '.join(texts)} |")
 
 
 @main.command()
@@ -433,7 +469,8 @@ def aa(folders: tuple[Path, ...], pairs: int) -> None:
         of_policy.setdefault(folder.name.rpartition("-")[0], []).append(folder)
     click.echo("| policy | twins | pairs | called different |\n| --- | ---: | ---: | ---: |")
     for name, several in of_policy.items():
-        count, called = aa_calls(several, pairs)
+        pools = pools_in(several)
+        count, called = len(next(iter(pools.values())).values), calls(pools, pairs)
         click.echo(f"| `{name}` | {count} | {pairs} | {called} ({100 * called / pairs:.1f} %) |")
 
 

@@ -66,23 +66,29 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
 
 def joint(*columns: Ints) -> Ints:
     """A number for each row, less than there are rows, and the same for rows that are the same."""
-    found, *others = (_places(column) for column in columns)
+    found, *others = (ranked(column)[1] for column in columns)
     for column in others:
-        found = _places(found * (int(column.max(initial=0)) + 1) + column)
+        _, found = ranked(found * (int(column.max(initial=0)) + 1) + column)
     return found
 
 
-def _places(values: Ints) -> Ints:
-    """The place of each value among all that there are."""
-    least = int(values.min(initial=0))
-    width = int(values.max(initial=0)) - least + 1
-    if width > _WIDE * len(values):
-        return distinct(values).searchsorted(values)
+def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
+    """All that there are of some values, in order; and the place of each among them.
+
+    Args:
+        values: the values.
+        among: what there is, if more than these.
+    """
+    every = values if among is None else among
+    least = int(every.min(initial=0))
+    width = int(every.max(initial=0)) - least + 1
+    if width > _WIDE * len(every):
+        found = distinct(every)
+        return found, found.searchsorted(values)
     # Numbers of jobs and pods lie close together: to mark those that there are takes a third of sorting.
-    offsets = values - least
     there = np.zeros(width, np.bool_)
-    there[offsets] = True
-    return (there.cumsum() - 1)[offsets]
+    there[every - least] = True
+    return np.flatnonzero(there) + least, (there.cumsum() - 1)[values - least]
 
 
 def distinct(values: Ints) -> Ints:

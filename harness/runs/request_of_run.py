@@ -37,10 +37,8 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
             f"{run.path} has quota {quota!r} alone, and neither twins nor other quotas",
             hint="give the run of all quotas",
         )
-    if run.request is not None:
-        return run.request
     try:
-        request = _told(run, plugins)
+        request = run.request or _told(run, plugins)
         found = request.plan(plugins).run_name
     except InputError as error:
         raise RunError(

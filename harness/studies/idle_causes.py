@@ -7,56 +7,40 @@ the run keeps with its metrics.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import polars as pl
 
 from harness.analysis.metrics.idle import Judged, measure
-from harness.base.errors import PolicyError, RunError, blamed_on
-from harness.plugins import Plugins, load
+from harness.base.errors import PolicyError, blamed_on
+from harness.plugins import Plugins
 from harness.policy import Policy
+from harness.runs.further import FurtherRequest, settings_of
 from harness.runs.plan import Plan
 from harness.runs.replaying import play_again
 from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import IDLE, Run
 from harness.runs.side_by_side import Outcome, runs_of
-from harness.runs.store import added, aside, with_windows
+from harness.runs.store import added, aside
 from harness.studies.waiting_causes import Causes
 
 OPTION = "--idle-causes"
 
 
-class Judging(Request):
-    """A request of whose run it is judged why jobs wait, all in the same process."""
+class Judging(FurtherRequest):
+    """A request of whose run it is judged why jobs wait."""
 
-    @classmethod
-    def of(cls, request: Request) -> Judging:
-        """The same request, judged so."""
-        return cls(**{item.name: getattr(request, item.name) for item in fields(request)})
-
-    def run(
+    def measured(
         self,
-        *,
-        plugins: Plugins | None = None,
-        plan: Plan | None = None,
-        watch: Callable[[int, int], None] | None = None,
-        command: str | None = None,
+        run: Run,
+        plugins: Plugins,
+        plan: Plan | None,
+        watch: Callable[[int, int], None] | None,
+        command: str | None,
     ) -> Run:
-        """Carry it out, as `Request.run` does; then once more to judge, unless that has been done.
-
-        Raises:
-            HarnessError: whatever stopped one of the replays.
-        """
-        plugins = plugins or load()
-        whole = {item.name: getattr(self, item.name) for item in fields(self)} | {"keep": "all"}
-        run = Request(**whole).run(plugins=plugins, plan=plan, watch=watch, command=command)
-        if IDLE not in run.info:
-            run = _judged(run, plan or self.plan(plugins), watch)
-        if self.keep != "all":
-            run = with_windows(run, run.windows, self.keep)
-        run.request = self
-        return run
+        """Replay it once more to judge."""
+        return run if IDLE in run.info else _judged(run, plan or self.plan(plugins), watch)
 
 
 def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
@@ -68,9 +52,6 @@ def judging(runs: Sequence[Run], plugins: Plugins) -> list[Judging]:
     found = []
     for run in runs:
         request = request_of(run, plugins, option=OPTION)
-        if request.plan(plugins).run_name != run.info["run"]:
-            why = "what it was made of is not the same now"
-            raise RunError(f"{run.path} cannot be replayed once more: {why}", hint="replay it anew")
         found.append(Judging.of(replace(request, output=run.path.parent.parent, force=False, keep="all")))
     return found
 
@@ -83,7 +64,7 @@ def judged_runs(requests: Sequence[Judging], outcomes: Mapping[int, Outcome]) ->
     """
     runs = runs_of(requests, outcomes)
     for run, request in zip(runs, requests, strict=True):
-        run.request = Request(**{item.name: getattr(request, item.name) for item in fields(request)})
+        run.request = Request(**settings_of(request))
     return runs
 
 

@@ -7,62 +7,39 @@ when the twin has been measured. What is interrupted begins with the twin again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from typing import ClassVar
 
 import polars as pl
 
 from harness.analysis.metrics.finish_time import FINISH_TIMES, VIOLATIONS
-from harness.plugins import Plugins, load
+from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
+from harness.runs.further import FurtherRequest
 from harness.runs.plan import Plan
-from harness.runs.request import Request
 from harness.runs.run import ISOLATED, Run
 from harness.runs.side_by_side import Watch
-from harness.runs.store import added, aside, with_windows
+from harness.runs.store import added, aside
 from harness.studies.idle_causes import Judging
 from harness.studies.isolated import Isolated
 
 
-class IsolatedTwin(Request):
-    """A request whose run is measured against each of its quotas alone, all in the same process.
+class IsolatedTwin(FurtherRequest):
+    """A request whose run is measured against each of its quotas alone."""
 
-    Attributes:
-        whole: what the run is made by.
-    """
-
-    whole: ClassVar[type[Request]] = Request
-
-    @classmethod
-    def of(cls, request: Request) -> IsolatedTwin:
-        """The same request, measured so."""
-        return cls(**{item.name: getattr(request, item.name) for item in fields(request)})
-
-    def run(
+    def measured(
         self,
-        *,
-        plugins: Plugins | None = None,
-        plan: Plan | None = None,
-        watch: Callable[[int, int], None] | None = None,
-        command: str | None = None,
+        run: Run,
+        plugins: Plugins,
+        plan: Plan | None,
+        watch: Callable[[int, int], None] | None,
+        command: str | None,
     ) -> Run:
-        """Carry it out, as `Request.run` does; then with each quota alone, and add what that says.
-
-        Raises:
-            HarnessError: whatever stopped one of the replays.
-        """
-        plugins = plugins or load()
-        whole = {item.name: getattr(self, item.name) for item in fields(self)} | {"keep": "all"}
-        run = self.whole(**whole).run(plugins=plugins, plan=plan, watch=watch, command=command)
-        if ISOLATED not in run.info:
-            with aside() as folder:
-                told = None if watch is None else _after(run.info["outcome"]["jobs"], watch)
-                alone = Isolated([run], plugins, aside=folder)
-                (run,) = alone.measured(workers=1, watch=told, command=command)
-        if self.keep != "all":
-            run = with_windows(run, run.windows, self.keep)
-        run.request = self
-        return run
+        """Replay it with each quota alone, and add what that says."""
+        if ISOLATED in run.info:
+            return run
+        told = None if watch is None else _after(run.info["outcome"]["jobs"], watch)
+        with aside() as folder:
+            (found,) = Isolated([run], plugins, aside=folder).measured(workers=1, watch=told, command=command)
+        return found
 
 
 class JudgedTwin(IsolatedTwin):

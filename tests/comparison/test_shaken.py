@@ -15,6 +15,7 @@ import harness
 from harness.analysis.comparison.changes import Ground, Verdict
 from harness.analysis.comparison.family import Family
 from harness.analysis.comparison.headlines import HEADLINES
+from harness.analysis.comparison.statistics.bounded import of_bounded_pairs
 from harness.analysis.comparison.statistics.significance import of_pairs
 from harness.base.errors import OptionError, RunError
 
@@ -63,7 +64,8 @@ def test_every_metric_has_an_interval_over_twins(replayed: Callable[..., harness
             [twin.metrics.filter(metric=metric, scope="all")["value"].item() for twin in of] for of in tables
         ]
         ratio = all(value > 0 for of in values for value in of)
-        assert row.changes[0].interval == of_pairs(*values, ratio=ratio)
+        wanted = of_pairs(*values, ratio=True) if ratio else of_bounded_pairs(*values)
+        assert row.changes[0].interval == wanted
         mean = sum(values[1]) / 4
         assert row.values[1] == pytest.approx(mean, rel=1e-12 if not ratio else 0.1)
         assert row.changes[0].ground is Ground.TWINS
@@ -94,8 +96,9 @@ def test_twins_of_one_number_share_a_window(
             alone.setdefault((row.measured.metric, row.measured.resource), []).append(row.values)
     for row in comparison.rows(*names):
         values = list(zip(*alone[row.measured.metric, row.measured.resource], strict=True))
-        ratio = all(value > 0 for of_run in values for value in of_run)
-        assert row.changes[0].interval == of_pairs(*values, ratio=ratio)
+        ratio = all(0 < value < 1 for of_run in values for value in of_run)
+        wanted = of_pairs(*values, ratio=True) if ratio else of_bounded_pairs(*values)
+        assert row.changes[0].interval == wanted
     table = comparison.table()
     assert "all but waits of jobs that ended: of each twin over the windows that its runs share" in table
     assert "late over the own windows of its twins: utilization.useful cpu " in table

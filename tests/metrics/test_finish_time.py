@@ -263,6 +263,18 @@ def test_one_quota_alone_is_a_request(replayed: Replayed, tmp_path: Path) -> Non
     assert refused.value.hint == "there is: a, b"
 
 
+@pytest.mark.parametrize("measure", [harness.isolated, harness.idle_causes])
+def test_a_run_whose_cluster_file_has_changed_is_refused(
+    replayed: Replayed, tmp_path: Path, measure: Callable[[list[Any]], list[harness.Run]]
+) -> None:
+    """Quotas alone would be those of another cluster; also of a run that was made by the same process."""
+    run = replayed(*JOBS, cluster=queues(HALVES))
+    (tmp_path / "cluster.yaml").write_text(queues({"a": {"cpu": 3}, "b": {"cpu": 5}}))
+    for each in (run, run.path):
+        with pytest.raises(RunError, match="the manifests or what was done to them is not the same now"):
+            measure([each])
+
+
 def test_what_is_alone_already_is_not_isolated_nor_shaken(replayed: Replayed) -> None:
     """It is part of what is said of another run."""
     (run,) = harness.isolated([replayed(*JOBS, cluster=queues(HALVES))])

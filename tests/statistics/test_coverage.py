@@ -13,6 +13,7 @@ import pytest
 from small_clusters import queues
 
 import harness
+from harness.analysis.comparison.headlines import HEADLINES
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "coverage_of_intervals.py"
 
@@ -101,5 +102,30 @@ def test_a_policy_is_hardly_ever_called_different_from_itself(script: ModuleType
         run = harness.replay(trace, plugin=plugin, output=tmp_path)
         harness.compare([run], shake=100)
         twins = run.path.parent / ".twins" / run.path.name
-        _, called = script.aa_calls([twins], 200)
-        assert called <= 10, plugin
+        assert script.calls(script.pools_in([twins]), 200) <= 10, plugin
+
+
+def test_pools_of_small_traces_are_measured_over_shared_windows(script: ModuleType, tmp_path: Path) -> None:
+    """Both policies have the same twins; who ends first lacks nothing of the demand."""
+    pools = script.pools_of(tmp_path, 0.95, 60, 3)
+    assert [{key[0] for key in of_policy} for of_policy in pools] == [set(HEADLINES)] * 2
+    base, other = (of_policy["goodput.of_demand", "all", "cpu"] for of_policy in pools)
+    assert (base.unit, len(base.values), len(other.values)) == ("share", 3, 3)
+    assert [max(pair) for pair in zip(base.values, other.values, strict=True)] == [1.0, 1.0, 1.0]
+
+
+def test_coverage_is_of_what_differs_and_calls_are_few_of_what_does_not(script: ModuleType) -> None:
+    """Normal differences are covered as often as promised; equal values are none that could be covered."""
+    draw = np.random.default_rng(1)
+    base, noise = np.exp(draw.normal(size=(2, 200)))
+    pools = [
+        {(name, "all", ""): script.Pool("s", values.tolist()) for name in HEADLINES}
+        for values in (base, base * noise)
+    ]
+    rare = [0.0] * 170 + [1.0] * 30
+    for of_policy, values in zip(pools, ([0.0] * 200, rare), strict=True):
+        of_policy["starvation", "all", ""] = script.Pool("count", values)
+    found = {metric: of_metric for metric, *of_metric in script.coverage(pools, 1_000)}
+    assert found.pop("starvation") == [None, 0.85]
+    assert all(0.93 <= covered <= 0.97 and not alike for covered, alike in found.values())
+    assert all(script.calls(of_policy, 200) <= 10 for of_policy in pools)

@@ -6,13 +6,23 @@ have one. The figures of one never depend on what another lacks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from math import exp, fsum, log
+from typing import TypeAlias
 
 from harness.analysis.comparison.changes import Evidence, Ground
+from harness.analysis.comparison.figures import PARTS
 from harness.analysis.comparison.missing import Lack
+from harness.analysis.comparison.statistics.bounded import of_bounded_pairs
 from harness.analysis.comparison.statistics.significance import Interval, of_pairs
+
+_Interval: TypeAlias = Callable[[Sequence[float], Sequence[float]], Interval | None]
+_of_factors: _Interval = partial(of_pairs, ratio=True)
+_of_differences: _Interval = partial(of_pairs, ratio=False)
+
+GEOMETRIC = "geometric means where all values are above 0 and none is 100 %"
+"""Which means are geometric, as tables say it."""
 
 
 class Paired:
@@ -22,16 +32,26 @@ class Paired:
         values: for each run or setting, the baseline first, its values in the order of twins or seeds, which
             are the same for all; None where one has none.
         lacks: for each, in how many of its replays.
+        unit: the metric's; shares can be 1 at most.
     """
 
-    def __init__(self, values: Sequence[Sequence[float | None]], lacks: Sequence[Lack]) -> None:
+    def __init__(
+        self, values: Sequence[Sequence[float | None]], lacks: Sequence[Lack], unit: str = ""
+    ) -> None:
         self.values, self.lacks = values, lacks
+        self._most = 1.0 if unit in PARTS else None
 
     @cached_property
+    def _interval(self) -> _Interval:
+        return self._interval_of([value for row in self.values for value in row if value is not None])
+
+    @property
     def ratio(self) -> bool:
-        """Whether means are geometric and differences are factors: where all values are above 0."""
-        there = (value for row in self.values for value in row if value is not None)
-        return min(there, default=0) > 0
+        """Whether means are geometric and differences are factors.
+
+        So they are where all values are above 0, and none is a share that is 1.
+        """
+        return self._interval is _of_factors
 
     def mean(self, place: int) -> float | None:
         """That of a run over its twins; None where none of them has a value."""
@@ -40,7 +60,7 @@ class Paired:
     def evidence(self, place: int) -> Evidence:
         """What a run's difference from the baseline can be judged by."""
         sides = self._sides(place)
-        interval = of_pairs(*sides, ratio=self.ratio)
+        interval = self._interval(*sides)
         if interval is None:
             return Evidence(Ground.FEW)
         if len(sides[0]) == len(self.values[0]):
@@ -52,23 +72,25 @@ class Paired:
 
     def difference(self, place: int) -> Interval | None:
         """The interval of a run's difference from the baseline, in the metric's unit; None without pairs."""
-        return of_pairs(*self._sides(place), ratio=False)
+        sides = self._sides(place)
+        return self._interval_of([*sides[0], *sides[1]], factors=False)(*sides)
 
     def relative(self, place: int) -> tuple[float, float] | None:
         """The interval of a run's change as a part of the baseline's value; None of fewer than two pairs.
 
-        It rests on this pair alone, whatever else is compared. Where both are above 0 it is that of their
-        factor, else that of the change in each replay; where a baseline is 0, the difference by its mean.
+        It rests on this pair alone, whatever else is compared. Where differences are factors it is that of
+        these; where baselines are above 0, of the change in each replay; else, the difference by their mean.
         """
         bases, others = self._sides(place)
-        if min((*bases, *others), default=0) > 0:
-            factor = of_pairs(bases, others, ratio=True)
+        interval = self._interval_of([*bases, *others])
+        if interval is _of_factors:
+            factor = interval(bases, others)
             return None if factor is None else (factor.low - 1, factor.high - 1)
         if min(bases, default=0) > 0:
             parts = [(other - base) / base for base, other in zip(bases, others, strict=True)]
-            part = of_pairs([0.0] * len(parts), parts, ratio=False)
+            part = interval([0.0] * len(parts), parts)
             return None if part is None else (part.low, part.high)
-        difference = of_pairs(bases, others, ratio=False)
+        difference = interval(bases, others)
         if difference is None:
             return None
         mean = fsum(map(abs, bases)) / len(bases)
@@ -80,8 +102,18 @@ class Paired:
         """The interval of a run's mean, in the metric's unit; None of fewer than two values."""
         there = [value for value in self.values[place] if value is not None]
         # Equal values need no logarithms, which would round them.
-        ratio = bool(there) and 0 < min(there) < max(there)
-        return of_pairs([1.0 if ratio else 0.0] * len(there), there, ratio=ratio)
+        if self._interval_of(there) is _of_factors and min(there) < max(there):
+            return _of_factors([1.0] * len(there), there)
+        bound = self._most if self._most is not None and max(there, default=0) == self._most else 0.0
+        found = self._interval_of(there, factors=False)([bound] * len(there), there)
+        return found and found._replace(low=bound + found.low, high=bound + found.high)
+
+    def _interval_of(self, values: Sequence[float], *, factors: bool = True) -> _Interval:
+        """How differences between values are judged; `factors` says whether those may be factors."""
+        least, most = min(values, default=0), max(values, default=0)
+        if least == 0 or most == self._most:
+            return of_bounded_pairs
+        return _of_factors if least > 0 and factors else _of_differences
 
     def _sides(self, place: int) -> tuple[list[float], list[float]]:
         """The baseline's values and a run's, of the replays in which both have one."""

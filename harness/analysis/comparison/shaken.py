@@ -1,10 +1,8 @@
 """Figures over twins of the trace: every metric has a paired interval, those of runs as a whole too.
 
-All runs are replayed on the same twins (`harness.trace.shake`). A value is the mean over them, the geometric
-mean where it is above 0 in every run and twin: then differences are factors, and are tested as logarithms.
-What of twins that lack a value, `harness.analysis.comparison.paired` says.
-What an interval is of is the mean paired difference over that jitter, of that trace: it says nothing of other
-months.
+All runs are replayed on the same twins (`harness.trace.shake`). How values are averaged and compared,
+also where some are missing, `harness.analysis.comparison.paired` says. What an interval is of is the mean paired
+difference over that jitter, of that trace: it says nothing of other months.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from harness.analysis.comparison.coarse import SMALLER, why_coarse
 from harness.analysis.comparison.figures import Key, key_of
 from harness.analysis.comparison.missing import Lack, lack_of, number
 from harness.analysis.comparison.one_replay import measurements_of
-from harness.analysis.comparison.paired import Paired, mean_of
+from harness.analysis.comparison.paired import GEOMETRIC, Paired, mean_of
 from harness.analysis.metrics.shared_window import Shared, shared_by
 from harness.base.errors import RunError
 
@@ -109,7 +107,7 @@ class Shaken:
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
         """What must be known of these changes; `tests` says for how many tests p is corrected."""
         several = list(changes)
-        yield f"values: means over {self._shake.told()}; geometric means where all values are above 0"
+        yield f"values: means over {self._shake.told()}; {GEOMETRIC}"
         coarse = why_coarse(self._first, self._shake)
         if coarse:
             yield f"{coarse}: the twins are other traces, not this one with other luck; {SMALLER}"
@@ -117,8 +115,8 @@ class Shaken:
             yield "arrivals differ, so each twin is measured over its own window"
         if any(change.interval is not None and not change.exact for change in several):
             yield (
-                "[95 % interval]: Student's t of paired differences, of logarithms where all values are "
-                "above 0; it is of this trace, not of other months"
+                "[95 % interval]: Student's t of paired differences, of logarithms where means are "
+                "geometric; it is of this trace, not of other months"
             )
             yield gates(tests)
         if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):
@@ -137,7 +135,9 @@ class Shaken:
     def _values(self, key: Key) -> Paired:
         if key not in self._known:
             of_runs = [[number(table, key) for table in tables] for tables in self._tables]
-            self._known[key] = Paired(of_runs, [lack_of(key, tables) for tables in self._tables])
+            lacks = [lack_of(key, tables) for tables in self._tables]
+            rows = (table[key] for tables in self._tables for table in tables if key in table)
+            self._known[key] = Paired(of_runs, lacks, next(rows).unit)
         return self._known[key]
 
 

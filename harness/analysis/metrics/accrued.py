@@ -36,7 +36,7 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
     known = ranked[int(ranked.searchsorted(NEVER, side="right")) :]
     if not len(known):
         return [NOTHING for _ in names]
-    unended = values[going & (values != NEVER)]
+    unended = values[going & (values != NEVER)] if going.any() else values[:0]
     lowest = unended.min() if len(unended) else None
     found: list[Figure] = []
     for name in names:

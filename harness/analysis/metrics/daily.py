@@ -15,7 +15,7 @@ import numpy as np
 from harness.analysis.metrics.inequality import gini, jain
 from harness.analysis.metrics.levels import Piece
 from harness.analysis.metrics.shares import Shares
-from harness.base.arrays import Floats, as_series
+from harness.base.arrays import Floats
 from harness.base.units import DAY
 from harness.plugins.measurement import SHARE, Measurement, Window
 
@@ -43,18 +43,18 @@ class Daily:
             (until - 1, max(0, ends[until - 1] - border))
             for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
         ]
-        sums = list(self._areas(found.share, piece, begins, beyond))
+        sums = self._areas(found.share, piece, begins, beyond)
         of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, piece, begins, beyond)
-        for holder, *of_kinds in zip(found.holders.tolist(), sums, of_ideal, strict=True):
-            for kind, areas in enumerate(of_kinds):
-                for day, area in enumerate(areas, first):
+        for kind, areas in enumerate((sums, of_ideal)):
+            for day, of_holders in enumerate(areas, first):
+                for holder, area in zip(found.holders.tolist(), of_holders.tolist(), strict=True):
                     self._sums[day][holder][kind] += area
 
     @staticmethod
     def _areas(
         cells: Floats, piece: Piece, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
-    ) -> Iterator[list[float]]:
-        """For each holder what shares come to, day by day.
+    ) -> list[Floats]:
+        """Day by day what shares come to, for each holder.
 
         Args:
             cells: a row for each holder, a column for each instant.
@@ -62,17 +62,14 @@ class Daily:
             begins: the instants at which days begin, and the end.
             beyond: of each day but the last, its last instant, and how much of it is of the next day.
         """
-        areas = as_series((cells * piece.spans.astype(np.float64)).ravel())
-        for row, levels in enumerate(cells):
-            first, moved, found = row * cells.shape[1], 0.0, []
-            for number, (begin, until) in enumerate(pairwise(begins)):
-                area = moved + float(areas.slice(first + begin, until - begin).sum())
-                if number < len(beyond):
-                    instant, left = beyond[number]
-                    moved = float(levels[instant]) * left if left else 0.0
-                    area -= moved
-                found.append(area)
-            yield found
+        areas = cells * piece.spans.astype(np.float64)
+        found = [areas[:, begin:until].sum(axis=1) for begin, until in pairwise(begins)]
+        for day, (instant, left) in enumerate(beyond):
+            if left:
+                moved = cells[:, instant] * left
+                found[day] -= moved
+                found[day + 1] += moved
+        return found
 
     def measurements(self) -> Iterator[Measurement]:
         """What has been added up."""

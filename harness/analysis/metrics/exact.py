@@ -5,21 +5,35 @@ No order of adding up shows in them.
 
 from __future__ import annotations
 
-from itertools import chain
-from math import fsum
-
 import numpy as np
 
 from harness.base.arrays import Floats, Ints
 
 _SLICE = 1 << 16
 _BITS = 62  # of a sum that is added up in 64 bits
+_DIGITS = 53  # of a float
+_HALF = 27  # of these
+_LEAST = 1126
+"""Every float is a whole number of 2 to the power of minus this."""
 
 
 def exact_sum(values: Floats) -> float:
-    """The sum of values, slice by slice: Python's floats are four times as large."""
-    starts = range(0, len(values), _SLICE)
-    return fsum(chain.from_iterable(values[start : start + _SLICE].tolist() for start in starts))
+    """The sum of finite values, as `math.fsum` has it, which takes twice as long or more.
+
+    Of equal exponents the digits of floats are whole numbers, which are added up in two halves.
+    """
+    found = 0
+    for start in range(0, len(values), _SLICE):
+        parts, exponents = np.frexp(values[start : start + _SLICE])
+        digits = (parts * 2.0**_DIGITS).astype(np.int64)
+        least = int(exponents.min())
+        places = exponents - least
+        # Floats, in which so few halves add up exactly.
+        highs, lows = (np.bincount(places, half) for half in (digits >> _HALF, digits & (1 << _HALF) - 1))
+        least += _LEAST - _DIGITS
+        for place in np.flatnonzero((highs != 0) | (lows != 0)).tolist():
+            found += (int(highs[place]) << _HALF) + int(lows[place]) << least + place
+    return found / (1 << _LEAST)
 
 
 def whole_sum(values: Ints) -> int:
@@ -43,11 +57,11 @@ def resource_times(amounts: Ints, spans: Ints, begins: Ints) -> list[int]:
     found = [0] * len(begins)
     if not found:
         return found
-    bits = (_BITS - len(amounts).bit_length()) // 2
+    room = _BITS - len(amounts).bit_length()
     # Factors that are too long are cut into digits of so many bits, as one multiplies on paper.
-    wide = _length(amounts) + _length(spans) + len(amounts).bit_length() > _BITS
-    for left, amount in _digits(amounts, bits) if wide else [(0, amounts)]:
-        for right, span in _digits(spans, bits) if wide else [(0, spans)]:
+    bits, others = (max(room // 2, room - _length(factors)) for factors in (spans, amounts))
+    for left, amount in _digits(amounts, bits):
+        for right, span in _digits(spans, others):
             sums = np.add.reduceat(amount * span, begins).tolist()
             found = [total + (part << left + right) for total, part in zip(found, sums, strict=True)]
     return found
@@ -64,4 +78,4 @@ def _digits(values: Ints, bits: int) -> list[tuple[int, Ints]]:
     while length - shift > bits:
         digits.append((shift, values >> shift & (1 << bits) - 1))
         shift += bits
-    return [*digits, (shift, values >> shift)]
+    return [*digits, (shift, values >> shift if shift else values)]

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.daily import Daily
-from harness.analysis.metrics.exact import resource_times
+from harness.analysis.metrics.exact import exact_sum, resource_times
 from harness.analysis.metrics.ideal import total
 from harness.analysis.metrics.inequality import jain
 from harness.analysis.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
@@ -65,7 +65,7 @@ class _Shares:
         # So many instants at a time as stay near the processor.
         step = max(1, _NEAR // len(found.holders))
         ideal = np.concatenate([total(found.ideal[:, some]) for some in _cut(len(span), step)])
-        self._ideal.append(fsum((ideal * span).tolist()))
+        self._ideal.append(exact_sum(ideal * span))
         # Where all have just what is ideal nothing is off, and of several the index is 1.
         several = found.even & (found.holding >= 2)
         alike = int(span[several].sum())
@@ -78,10 +78,10 @@ class _Shares:
         blocks = [_compared(found.share[:, some], found.ideal[:, some]) for some in of_uneven]
         off, count, ratio, square = map(np.concatenate, zip(*blocks, strict=True))
         span = span[uneven]
-        self._off.append(fsum((off / 2 * span).tolist()))
+        self._off.append(exact_sum(off / 2 * span))
         several = (count >= 2) & (square > 0)
         index = quotients(ratio * ratio, count * square) * span
-        self._jain.append(fsum([*index[several].tolist(), alike]))
+        self._jain.append(exact_sum(np.append(index[several], float(alike))))
         self._compared += int(span[several].sum()) + alike
 
     def measurements(self) -> Iterator[Measurement]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
+from harness.base.arrays import as_series, numbers
 from harness.plugins.measurement import Window
 from harness.runs.known import once
 from harness.runs.run import Run
-
-_NEVER, _ONCE, _AGAIN = range(3)
 
 
 @once
@@ -20,21 +20,17 @@ def progress(run: Run, window: Window) -> pl.Series:
     Pods that do so side by side count once; stints that reach beyond the window are cut.
     """
     jobs = run.columns("jobs", "submit_time").height
-    total = pl.Series([0], dtype=pl.Int64).new_from_index(0, jobs)
-    times = pl.Series([_NEVER], dtype=pl.UInt8).new_from_index(0, jobs)
+    total, times = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
     for spans in _spans(run, window):
-        job = spans["job"]
-        before = times.gather(job)
-        again = job.filter((before != _NEVER) | ~job.is_first_distinct())
-        times.scatter(job, _ONCE).scatter(again, _AGAIN)
-        total.scatter(job, spans["end"] - spans["start"])
-    if (times == _AGAIN).any():
-        several = pl.concat(
-            spans.filter(times.gather(spans["job"]) == _AGAIN) for spans in _spans(run, window)
-        )
-        of_several = _side_by_side(several)
-        total.scatter(of_several["job"], of_several["progress"])
-    return total
+        job, start, end = numbers(spans, "job", "start", "end")
+        times += np.bincount(job, minlength=jobs)
+        total[job] = end - start
+    if (times > 1).any():
+        again = as_series((times > 1).view(np.int8)) == 1
+        several = pl.concat(spans.filter(again.gather(spans["job"])) for spans in _spans(run, window))
+        job, spent = numbers(_side_by_side(several), "job", "progress")
+        total[job] = spent
+    return as_series(total)
 
 
 def _spans(run: Run, window: Window) -> Iterator[pl.DataFrame]:

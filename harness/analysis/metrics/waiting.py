@@ -20,7 +20,7 @@ from harness.analysis.metrics.exact import exact_sum
 from harness.analysis.metrics.kept import kept_progress
 from harness.analysis.metrics.levels import queue_names
 from harness.analysis.metrics.progress import progress
-from harness.base.arrays import NEVER, Bools, Groups, Ints, as_series, codes, distinct, numbers
+from harness.base.arrays import NEVER, Bools, Groups, Ints, as_series, codes, numbers, ranked
 from harness.base.tables.schemas import RAN_BEFORE
 from harness.base.units import HOUR, MINUTE, SECOND
 from harness.plugins.measurement import SHARE, Measurement, Window
@@ -129,10 +129,10 @@ class _Jobs:
         (queue, priority), (of_queue, of_priority) = (
             (codes(times[QUEUE]), *numbers(times, PRIORITY)) for times in (every, counted)
         )
-        there, priorities = distinct(queue), distinct(priority)
+        (there, at), (priorities, at_priority) = ranked(of_queue, queue), ranked(of_priority, priority)
         return {
-            QUEUE: _Kind([queues[code] for code in there.tolist()], Groups(there.searchsorted(of_queue))),
-            PRIORITY: _Kind(priorities.tolist(), Groups(priorities.searchsorted(of_priority))),
+            QUEUE: _Kind([queues[code] for code in there.tolist()], Groups(at)),
+            PRIORITY: _Kind(priorities.tolist(), Groups(at_priority)),
         }
 
 

@@ -17,7 +17,7 @@ from harness.analysis.comparison.figures import (
     shown,
 )
 from harness.analysis.comparison.headlines import HEADLINES
-from harness.analysis.comparison.paired import Paired
+from harness.analysis.comparison.paired import GEOMETRIC, Paired
 from harness.base.errors import OptionError, RunError
 from harness.base.options import did_you_mean
 from harness.base.text import aligned, counted
@@ -189,10 +189,11 @@ def _about_changes(rows: Sequence[Row], family: Family, *, seeds: bool) -> Itera
     if not seeds:
         yield "?: without seeds, one replay does not say whether it is the setting or luck"
         return
-    yield "values: means over seeds; geometric means where all values are above 0"
+    yield f"values: means over seeds; {GEOMETRIC}"
     changes = [change for row in rows for change in row.changes]
     if any(change.interval is not None for change in changes):
-        yield "[95 % interval]: Student's, of differences paired by seed; of logarithms where all are above 0"
+        how = "of logarithms where means are geometric"
+        yield f"[95 % interval]: Student's, of differences paired by seed; {how}"
         yield gates(f"corrected for {family.size} tests, Holm" if family.size > 1 else "one test")
     if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in changes):
         yield "?: fewer than 2 seeds have a value in both settings: nothing can be said"
@@ -250,7 +251,7 @@ def _paired(judged: Judged, chosen: Sequence[Setting], measured: Measurement) ->
     of_settings = [values[each.item] for each in chosen]
     seeds = dict.fromkeys(chain.from_iterable(each.values for each in of_settings))
     rows = [[each.values.get(seed) for seed in seeds] for each in of_settings]
-    return Paired(rows, [each.lack for each in of_settings])
+    return Paired(rows, [each.lack for each in of_settings], measured.unit)
 
 
 def _measured(judged: Judged, metrics: Sequence[str]) -> Iterator[Measurement]:

@@ -67,18 +67,29 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     else:
         differences = [after - before for before, after in zip(base, other, strict=True)]
     count = len(differences)
-    centre = fsum(differences) / count
+    centre, error = mean_and_error(differences)
     size = max(abs(value) for value in (*base, *other))
     same = _SAME * (1 if ratio else size)
     if max(differences) - min(differences) <= same:
         point = 0.0 if abs(centre) <= same else centre
         ends, p = (point, point), _p_of_equal(count) if point else 1.0
     else:
-        error = sqrt(fsum((value - centre) ** 2 for value in differences) / (count - 1) / count)
-        wide = error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
-        ends, p = (centre - wide, centre + wide), p_value(centre, error, count - 1)
+        half = wide(error, count)
+        ends, p = (centre - half, centre + half), p_value(centre, error, count - 1)
     low, high = map(_factor, ends) if ratio else ends
     return Interval(low, high, p, count, ratio)
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of two values or more, and its standard error."""
+    count = len(values)
+    centre = fsum(values) / count
+    return centre, sqrt(fsum((value - centre) ** 2 for value in values) / (count - 1) / count)
+
+
+def wide(error: float, count: int) -> float:
+    """How far Student's interval goes to either side of a mean of so many values with a standard error."""
+    return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
 def _p_of_equal(count: int) -> float:

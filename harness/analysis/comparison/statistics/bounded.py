@@ -1,0 +1,53 @@
+"""Intervals of mean differences of values some of which are at the bound of what they can be.
+
+A share that is 1 in one of two runs differs by what the other one lacks of 1, which is little in most twins
+and much in a few; so does a count that is 0 in one of them. Student's t takes differences to be symmetric,
+and ten of them often show nothing of that tail. Near a bound values vary the more the farther they are from
+it, as their roots do not (Bartlett, "The square root transformation in analysis of variance", Supplement to
+the Journal of the Royal Statistical Society 3, 1936).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import copysign, fsum, sqrt
+
+from harness.analysis.comparison.statistics.significance import (
+    Interval,
+    mean_and_error,
+    of_pairs,
+    p_value,
+    wide,
+)
+
+
+def of_bounded_pairs(base: Sequence[float], other: Sequence[float]) -> Interval | None:
+    """The interval of a mean paired difference: on each side the outer end of two, and the larger p.
+
+    One is Student's. The other one is around the same mean, on the scale of roots that keep the sign, and as
+    wide as the roots of the differences vary.
+
+    Args:
+        base: one value a pair.
+        other: the same of the other side.
+
+    Returns:
+        None of fewer than two pairs.
+    """
+    found = of_pairs(base, other, ratio=False)
+    if found is None or found.certain:
+        return found
+    differences = [after - before for before, after in zip(base, other, strict=True)]
+    middle = _root(fsum(differences) / found.size)
+    _, error = mean_and_error([_root(each) for each in differences])
+    low, high = (_square(middle + sign * wide(error, found.size)) for sign in (-1, 1))
+    p = p_value(middle, error, found.size - 1)
+    return found._replace(low=min(found.low, low), high=max(found.high, high), p=max(found.p, p))
+
+
+def _root(value: float) -> float:
+    return copysign(sqrt(abs(value)), value)
+
+
+def _square(value: float) -> float:
+    return copysign(value * value, value)
