@@ -8,6 +8,9 @@ from pathlib import Path
 
 from harness.cli import main
 
+LONG = 600
+"""Seconds after which something hangs, also on a machine that has twenty times as much to do as it can."""
+
 
 def clean_environment() -> dict[str, str]:
     """This process's environment without what changes output, and with our command first on the path."""

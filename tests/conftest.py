@@ -19,17 +19,31 @@ settings.load_profile("harness")
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """With several workers (pytest-xdist), tests that share what is made once go to one of them."""
-    if config.getoption("numprocesses", None) and config.getoption("dist") == "no":
+    if (given := getattr(config, "workerinput", None)) is not None:
+        config.option.loadgroup = given["grouped"]
+    elif config.getoption("numprocesses", None) and config.getoption("dist") == "no":
         config.option.dist = "loadgroup"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Workers name the groups, but read the command line only: they hear here what was chosen above."""
+    node.workerinput["grouped"] = node.config.getoption("dist") == "loadgroup"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Groups those tests, and begins with what takes longest, so that no worker is left alone with it."""
     for item in items:
         if (shared := _shared(item)) is not None:
             item.add_marker(pytest.mark.xdist_group(shared))
     items.sort(key=lambda item: item.get_closest_marker("early") is None)
+    yield
+    for item in items if config.getoption("loadgroup", False) else ():
+        group = item.get_closest_marker("xdist_group")
+        if group is not None and not item.nodeid.endswith(f"@{group.args[0]}"):
+            # pytest-xdist 3.8 writes the name of the group where pytest 9.2 does not read it
+            item._id = type(item.id).parse(f"{item.nodeid}@{group.args[0]}")  # type: ignore[attr-defined]
 
 
 def _shared(item: pytest.Item) -> str | None:

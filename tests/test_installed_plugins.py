@@ -23,8 +23,10 @@ VOLCANO = ROOT / "docs" / "examples" / "volcano_proportion"
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
     """Installs a package; answers the environment's Python, which can import what is installed here too."""
     environment = tmp_path_factory.mktemp("environment")
-    venv.create(environment, system_site_packages=False, with_pip=True)
     python = environment / "bin" / "python"
+    lent = find_spec("pip") is not None  # to unpack another one takes seconds
+    venv.create(environment, system_site_packages=False, with_pip=not lent)
+    pip = [sys.executable, "-m", "pip", "--python", python] if lent else [python, "-m", "pip"]
     site = next((environment / "lib").glob("python*/site-packages"))
     ours = [path for path in sys.path if path.endswith("site-packages")]
     (site / "ours.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in ours))
@@ -36,7 +38,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path
         options = ["--quiet", "--disable-pip-version-check", "--no-deps"]
         if find_spec("hatchling") is not None and "hatchling" in (package / "pyproject.toml").read_text():
             options += ["--no-build-isolation", "--no-index"]  # without asking an index of packages
-        subprocess.run([python, "-m", "pip", "install", *options, str(package)], check=True)
+        subprocess.run([*pip, "install", *options, str(package)], check=True)
         return python
 
     return install

@@ -108,6 +108,19 @@ def test_starts_that_are_all_a_minute_late_are_named_and_calibrated(tmp_path: Pa
     assert fit.after.absolute == 0
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Validation:
+    """A validation of five jobs, for tests that say themselves how far jobs are off."""
+    return validated(tmp_path_factory.mktemp("small"), jobs_of(5, 1, 1, 0.5), cluster_of(QUEUES, {}))
+
+
+def verdict_on(of: Validation, found: pl.DataFrame) -> str:
+    """The verdict, were jobs off by so much."""
+    of.pairs = found
+    vars(of).pop("errors", None)  # worked out before, of other pairs
+    return of.verdict
+
+
 def pairs(*errors: int | None, wait: int = HOUR) -> pl.DataFrame:
     """Jobs that waited an hour or little more, and start so much later in the simulation; None for never."""
     ours = [wait + number * SECOND for number in range(len(errors))]
@@ -132,14 +145,10 @@ def test_jobs_that_never_start_are_within_no_time(tmp_path: Path) -> None:
     assert errors_of(pairs()).within_ten_minutes is None
 
 
-def test_unrelated_waits_are_poor_however_near_starts_are(tmp_path: Path) -> None:
+def test_unrelated_waits_are_poor_however_near_starts_are(small: Validation) -> None:
     """Who waits is what a simulation is asked for: a rank correlation under 0.3 is never fair."""
-    validation = validated(tmp_path, jobs_of(5, 1, 1, 0.5), cluster_of(QUEUES, {}))
-    validation.pairs = pairs(2 * SECOND, 0, -2 * SECOND)
-    assert validation.verdict.startswith("poor: ")
-    validation.pairs = pairs(0, 0, 0)
-    del validation.errors
-    assert validation.verdict.startswith("close: ")
+    assert verdict_on(small, pairs(2 * SECOND, 0, -2 * SECOND)).startswith("poor: ")
+    assert verdict_on(small, pairs(0, 0, 0)).startswith("close: ")
 
 
 def test_a_short_record_has_no_shares_within_ten_minutes(tmp_path: Path) -> None:
@@ -151,9 +160,7 @@ def test_a_short_record_has_no_shares_within_ten_minutes(tmp_path: Path) -> None
     assert validation.errors.within_ten_minutes is None
     assert validation.verdict.startswith("close: ")
     assert "within 10 minutes" not in validation.verdict
-    validation.pairs = pairs(*[9 * MINUTE] * 10, wait=30 * MINUTE)
-    del validation.errors
-    assert validation.verdict.startswith("fair: ")
+    assert verdict_on(validation, pairs(*[9 * MINUTE] * 10, wait=30 * MINUTE)).startswith("fair: ")
     assert validation.errors.within_tenth == 0
 
 
@@ -172,15 +179,13 @@ def test_a_short_record_has_no_shares_within_ten_minutes(tmp_path: Path) -> None
     ],
 )
 def test_a_verdict_is_of_all_jobs(
-    errors: list[int | None], waits: int | None, word: str, tmp_path: Path
+    errors: list[int | None], waits: int | None, word: str, small: Validation
 ) -> None:
     """Never to start is far from the record, and so are waits that differ by more than a half in all."""
-    validation = validated(tmp_path, jobs_of(5, 1, 1, 0.5), cluster_of(QUEUES, {}))
     found = pairs(*errors)
     if waits is not None:
         found = found.with_columns(simulated_wait=waits, wait=-pl.col("error"))
-    validation.pairs = found
-    assert validation.verdict.startswith(f"{word}: ")
+    assert verdict_on(small, found).startswith(f"{word}: ")
 
 
 def test_more_than_there_was_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 import pytest
-from cli_environment import called, clean_environment
+from cli_environment import LONG, called, clean_environment
 
 
 class Ended(NamedTuple):
@@ -55,7 +55,7 @@ def shell(folder: Path) -> Callable[..., Ended]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=LONG,
         )
         return Ended(ran.returncode, ran.stdout, ran.stderr)
 

@@ -13,7 +13,7 @@ import click
 import polars as pl
 import pytest
 from cli_environment import called
-from command_lines import carried_out
+from command_lines import brief, carried_out
 from doc_pages import write_pm100
 
 from harness.cli import cli
@@ -109,7 +109,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_example_works_as_it_stands(
     example: str, stocked: Path, folder: Path, shell: Callable, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whatever help shows can be copied; what reads from a file goes to a shell, which opens it."""
+    """Whatever help shows can be copied, here with fewer twins; a shell opens what is read from a file."""
     if " tune " in example:
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
     if " trace record " in example or " trace fetch " in example or example.startswith("kubectl "):
@@ -117,7 +117,7 @@ def test_an_example_works_as_it_stands(
     shutil.copytree(stocked, folder, dirs_exist_ok=True)
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
         pytest.skip("no recorded decisions beside the checkout")
-    code, out, err = shell(example) if " < " in example else carried_out(example, capsys)
+    code, out, err = shell(example) if " < " in example else carried_out(brief(example), capsys)
     assert code == 0, err
     assert out
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from cli_environment import clean_environment
+from cli_environment import LONG, clean_environment
 from small_clusters import queues
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,13 @@ def pull_request(tmp_path: Path, write_trace: Callable[..., Path]) -> Callable[[
     def bash(script: str, *, check: bool) -> subprocess.CompletedProcess[str]:
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
         return subprocess.run(
-            command, cwd=repository, env=environment, capture_output=True, text=True, check=check, timeout=120
+            command,
+            cwd=repository,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=LONG,
         )
 
     def commit(text: str) -> str:

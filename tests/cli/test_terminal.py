@@ -21,7 +21,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cli_environment import clean_environment
+from cli_environment import LONG, clean_environment
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,7 +80,7 @@ def seen(folder: Path, *command: object) -> str:
         except OSError:  # the other side has closed it
             break
         shown += part
-    process.wait(timeout=60)
+    process.wait(timeout=LONG)
     os.close(ours)
     return shown.decode().replace("\r\n", "\n")
 
@@ -95,7 +95,7 @@ def on_terminal(folder: Path, command: list[str], columns: int = 80, **environme
     os.close(theirs)
     shown = b""
     while True:
-        ready, _, _ = select.select([ours], [], [], 60)
+        ready, _, _ = select.select([ours], [], [], LONG)
         try:
             part = os.read(ours, 65536) if ready else b""
         except OSError:  # the other side has closed it
@@ -103,7 +103,7 @@ def on_terminal(folder: Path, command: list[str], columns: int = 80, **environme
         if not part:
             break
         shown += part
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=LONG)
     os.close(ours)
     assert process.returncode == 0, shown
     return out.decode(), shown.decode()
@@ -182,13 +182,13 @@ def test_an_interrupted_replay_leaves_nothing(
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests may run under nohup
     )
     runs = folder / "results" / "long"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while not list(folder.glob("begun.*")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=LONG)
     assert process.returncode == code
     assert out == ""
     assert err == "Error: interrupted; nothing was left half-written\n"
@@ -229,7 +229,7 @@ def test_replays_side_by_side_end_together(
         text=True,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while len(list(folder.glob("begun.*"))) < 2:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -238,7 +238,7 @@ def test_replays_side_by_side_end_together(
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.kill()
-    out, err = process.communicate(timeout=30)  # until every process has closed them
+    out, err = process.communicate(timeout=LONG)  # until every process has closed them
     if ending == "ctrl-C":
         assert process.returncode == 130
         assert err.endswith("\nError: interrupted; nothing was left half-written\n")
@@ -309,10 +309,14 @@ def test_progress_of_replays_side_by_side_is_a_line_each(folder: Path) -> None:
     assert screen == ["a: over", "b: over", "c: over", ""]
 
 
-def test_a_replay_goes_on_where_hang_ups_are_ignored(shell: Callable, folder: Path, long_trace: Path) -> None:
+def test_a_replay_goes_on_where_hang_ups_are_ignored(
+    shell: Callable, long_trace: Path, install: Callable
+) -> None:
     """`nohup` means what it says."""
-    begun = "until ls results/long/.harness-*/ >/dev/null 2>&1; do sleep 0.02; done"
-    ended = shell(f"trap '' HUP; harness replay long.parquet -q & {begun}; kill -HUP $!; wait $!")
+    site = install("slow_policy", SLOW)
+    begun = "until ls begun.* >/dev/null 2>&1 || ! kill -0 $!; do sleep 0.02; done"
+    replay = "harness replay long.parquet -q -p slow --until 1000s --set pause=1000"
+    ended = shell(f"trap '' HUP; {replay} & {begun}; kill -HUP $!; wait $!", PYTHONPATH=str(site))
     assert (ended.code, ended.err) == (0, "")
 
 
@@ -472,7 +476,7 @@ def shown_on(folder: Path, line: str, columns: int, **environment: str) -> str:
     """What a command writes to stdout, which is a terminal."""
     asked = clean_environment() | {"COLUMNS": str(columns)} | environment
     command = ["script", "-qec", f"{HARNESS} {line}", "/dev/null"]
-    ended = subprocess.run(command, cwd=folder, env=asked, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, cwd=folder, env=asked, capture_output=True, text=True, timeout=LONG)
     assert ended.returncode == 0, ended.stdout
     return ended.stdout.replace("\r\n", "\n")
 

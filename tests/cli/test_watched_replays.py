@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_environment import clean_environment
+from cli_environment import LONG, clean_environment
 
 from harness.analysis.explanation.cycles import Observer
 
@@ -212,7 +212,7 @@ def test_a_terminal_is_asked_after_each_cycle(
             except OSError:  # the other side is closed
                 break
             shown += part
-        process.wait(timeout=60)
+        process.wait(timeout=LONG)
     os.close(ours)
     assert process.returncode == code
     text = shown.decode()

@@ -127,7 +127,8 @@ def test_what_new_queues_are_read_from_is_an_input(
     """Its path is relative to the experiment's file; it travels; what it says makes another item."""
     file = tmp_path / "map.csv"
     value = "map:map.csv,top:1"
-    fields = {given: {"tenants": value if given == "settings" else ["hash:1", value]}, "cluster": None}
+    tenants = {"tenants": value if given == "settings" else ["hash:1", value]}
+    fields = {given: tenants, "cluster": None, "plugins": ["none"]}
 
     def asked() -> Sweep:
         return Sweep(prepared(spec(**fields), load()), tmp_path / "results")

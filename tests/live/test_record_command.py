@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cli_environment import called, clean_environment
+from cli_environment import LONG, called, clean_environment
 from fake_api import TOKEN, FakeApi
 from watched_cluster import HOUR, SECRET, WatchedCluster, told
 
@@ -56,7 +56,7 @@ def run(
         about = tmp_path / "rec" / "recording.json"
         positions = json.loads(about.read_text())["positions"] if about.exists() else {}
         up_to_date = [each for each in positions.values() if each == str(api.revision)]
-        over = len(up_to_date) == (3 if api.kueue else 2) or time.monotonic() > begun + 30
+        over = len(up_to_date) == (3 if api.kueue else 2) or time.monotonic() > begun + LONG
         return inf if over and api.watched(len(up_to_date)) else 0.0
 
     monkeypatch.setattr(trace_record, "monotonic", clock)
@@ -309,9 +309,9 @@ def test_a_recorder_that_is_told_to_end_ends_well(api: FakeApi, token_file: Path
         )
         with process, process.stderr as said:  # type: ignore[union-attr]
             assert "ctrl-C ends it" in said.readline()
-            assert api.watched(timeout=60)
+            assert api.watched(timeout=LONG)
             process.send_signal(number)
-            assert process.wait(60) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+            assert process.wait(LONG) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
     rows = [(row.kind, row.uid) for row in read_rows(tmp_path / "rec")]
     assert len(rows) == len(set(rows))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_environment import LONG
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = Path("docs", "examples")
@@ -45,7 +46,11 @@ def carried_out(name: str, folder: Path) -> str:
         shutil.copy(path, folder / "traces")
     fresh = nbformat.from_dict(committed)
     client.NotebookClient(
-        fresh, timeout=3000, kernel_name="python3", resources={"metadata": {"path": str(folder / EXAMPLES)}}
+        fresh,
+        timeout=3000,
+        startup_timeout=LONG,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder / EXAMPLES)}},
     ).execute()
     for before, now in zip(committed.cells, fresh.cells, strict=True):
         if before.cell_type == "code":

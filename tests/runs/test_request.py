@@ -18,6 +18,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from cli_environment import LONG
 from hypothesis import given
 from hypothesis import strategies as st
 from policies import Greedy
@@ -376,7 +377,7 @@ def test_a_twin_with_other_priorities_is_beside_the_same_run(world: Callable[...
 def test_a_replay_leaves_the_process_as_it_was(world: Callable[..., Request]) -> None:
     """The collector's thresholds, also of replays in threads that overlap; no run is held on to."""
     before = gc.get_threshold()
-    both = Barrier(2, timeout=60)
+    both = Barrier(2, timeout=LONG)
     at: list[tuple[int, int, int]] = []
 
     def replayed(label: str) -> None:

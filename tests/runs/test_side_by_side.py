@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cli_environment import LONG
 from policies import Greedy, Priority
 
 import harness
@@ -33,6 +34,7 @@ from harness.base.errors import (
     TraceError,
 )
 from harness.plugins import load
+from harness.runs import side_by_side
 from harness.runs import worker_count as workers
 from harness.runs.side_by_side import carry_out
 from harness.runs.worker_count import workers_for
@@ -247,21 +249,22 @@ def test_what_cannot_leave_this_process_is_replayed_in_it(world: Callable[..., R
 
 
 def test_a_caller_who_stops_ends_what_is_being_replayed(
-    world: Callable[..., Request], tmp_path: Path
+    world: Callable[..., Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At once, whatever it is doing, and nothing of it is left; what was over is kept."""
+    monkeypatch.setattr(side_by_side, "_PATIENCE", 2 * LONG)  # else they are killed
     marks = [tmp_path / "a", tmp_path / "b"]
     endless = [world(plugin=here("Endless"), label=mark.name, options={"mark": str(mark)}) for mark in marks]
     with closing(carry_out([*endless, world(label="fine")], load(), workers=2)) as news:
         number, run = next(news)
         assert (number, isinstance(run, harness.Run)) == (2, True)
-        end = time.monotonic() + 60
+        end = time.monotonic() + LONG
         while not all(mark.exists() for mark in marks):
             assert time.monotonic() < end
             time.sleep(0.02)
         assert hidden(tmp_path)
         began = time.monotonic()
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < LONG
     assert hidden(tmp_path) == []
     assert [path.name.split("-")[0] for path in (tmp_path / "results" / "trace").iterdir()] == ["none@fine"]
 
@@ -302,7 +305,7 @@ def test_a_script_replays_side_by_side_under_a_guard(world: Callable[..., Reques
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONG,
             check=False,
         )
 

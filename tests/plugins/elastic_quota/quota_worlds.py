@@ -6,7 +6,10 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+from more_examples import examples
 
 from harness import Cluster, PodSet, Policy, View
 from harness.base.options import resolve
@@ -26,6 +29,9 @@ Manifest = dict[str, Any]
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
 
 AT_ONCE: dict[str, Any] = {"evictionLatency": "0s"}
+
+fuzz = partial(examples, variable="QUOTA_FUZZ")
+"""So many examples; QUOTA_FUZZ=50 runs fifty times as many."""
 
 LONG_ENOUGH = 3_600
 """Seconds by which nearly all random worlds are at rest; in others pods evict each other for a month."""

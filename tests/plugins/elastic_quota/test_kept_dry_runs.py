@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from quota_worlds import (
     LONG_ENOUGH,
@@ -15,6 +15,7 @@ from quota_worlds import (
     Jobs,
     budget,
     cluster,
+    fuzz,
     grouped,
     leaf,
     node,
@@ -88,7 +89,7 @@ def in_words(answer: Candidate | Status) -> object:
     ids=str,
 )
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, auto)))
-@settings(max_examples=20, deadline=None)
+@fuzz(12)
 def test_a_dry_run_would_find_what_is_kept(options: dict[str, Any], seed: int, plugin: PolicyFactory) -> None:
     """Whatever comes and goes between: gangs, nominations, groups of pods and quotas, budgets, affinities."""
     with pytest.MonkeyPatch.context() as context:
@@ -105,7 +106,7 @@ def test_most_answers_are_kept_where_many_wait() -> None:
     with pytest.MonkeyPatch.context() as context:
         told = watched(context)
         for seed in range(12):
-            Happened(*varied(random.Random(seed)))
+            Happened(*varied(random.Random(seed)), until=LONG_ENOUGH)
     assert sum(told) > len(told) // 3
 
 
@@ -136,9 +137,9 @@ def test_dry_runs_by_amounts_find_what_a_simulation_finds(options: dict[str, Any
     with pytest.MonkeyPatch.context() as context:
         context.setattr(QuotaSearch, "_dry_run", compared)
         context.setattr(search, "by_amounts", noted)
-        for seed in range(12):
+        for seed in range(8):
             for worlds in (varied, grouped):
-                Happened(*worlds(random.Random(seed)), **options)
+                Happened(*worlds(random.Random(seed)), until=LONG_ENOUGH, **options)
     total, many = ([isinstance(each, Candidate) for each in some].count(True) for some in (found, added))
     assert many > total / 2
 

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from quota_worlds import (
     LONG_ENOUGH,
@@ -17,6 +17,7 @@ from quota_worlds import (
     Happened,
     Jobs,
     cluster,
+    fuzz,
     group,
     grouped,
     leaf,
@@ -38,6 +39,7 @@ from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_qu
 
 CAPACITY = 16
 NEVER = 10**9
+PLUGINS = (elastic_quota, auto, without_quotas)
 
 
 def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
@@ -82,17 +84,19 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
     ],
     ids=str,
 )
-@given(seed=st.integers(0, 10**9))
-@settings(max_examples=15, deadline=None)
-def test_nothing_changes_where_every_pod_is_tried_by_itself(options: dict[str, Any], seed: int) -> None:
+@fuzz(20)
+@given(seed=st.integers(0, 10**9), plugin=st.sampled_from(PLUGINS))
+def test_nothing_changes_where_every_pod_is_tried_by_itself(
+    options: dict[str, Any], seed: int, plugin: PolicyFactory
+) -> None:
     """With blocks and without: the same decisions, refusals and figures."""
-    _tried_alike(*crowd(random.Random(seed)), options)
+    _tried_alike(*crowd(random.Random(seed)), options, plugins=(plugin,))
 
 
 @given(seed=st.integers(0, 10**9))
 @example(seed=5124)
 @example(seed=419)
-@settings(max_examples=8, deadline=None)
+@fuzz(4)
 def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
     """In the world of seed 5124 a gang waits of which some pods are nominated, until an attempt fails.
 
@@ -103,7 +107,7 @@ def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=4, deadline=None)
+@fuzz(4)
 def test_nor_where_quotas_claim_by_usage_and_daemon_sets_have_pods(seed: int) -> None:
     """The options of ACK's rules, in worlds as above."""
     options = {"claims": "usage", "cordonedNodes": "tried"}
@@ -117,7 +121,7 @@ def _tried_alike(
     where: Cluster,
     jobs: Jobs,
     options: dict[str, Any],
-    plugins: Sequence[PolicyFactory] = (elastic_quota, auto, without_quotas),
+    plugins: Sequence[PolicyFactory] = PLUGINS,
 ) -> None:
     for plugin in plugins:
         together = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
@@ -133,8 +137,8 @@ def _tried_alike(
     [{}, {"semantics": "koordinator"}, {"disablePreemption": True}, {"claims": "usage"}],
     ids=str,
 )
-@given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, auto, without_quotas)))
-@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**9), plugin=st.sampled_from(PLUGINS))
+@fuzz(15)
 def test_equal_pods_and_gangs_are_refused_as_if_each_were_tried(
     options: dict[str, Any], seed: int, plugin: PolicyFactory
 ) -> None:
@@ -142,7 +146,9 @@ def test_equal_pods_and_gangs_are_refused_as_if_each_were_tried(
 
     def played() -> Decisions:
         where, jobs = crowd(random.Random(seed))
-        return Happened(where, jobs, plugin=plugin, gang="all-or-nothing", **options).decisions
+        return Happened(
+            where, jobs, plugin=plugin, until=LONG_ENOUGH, gang="all-or-nothing", **options
+        ).decisions
 
     together = played()
     pop, versions = SchedulingQueue.pop, count(2)  # of which no pod has ever failed at one

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from quota_worlds import (
     AT_ONCE,
+    LONG_ENOUGH,
     POD_GROUP,
     Happened,
     Jobs,
@@ -264,7 +265,8 @@ def test_no_pod_makes_room_for_another_one_of_its_group(
     """Whatever their quotas and priorities are: the group would gain nothing."""
     where, jobs = grouped(random.Random(seed))
     group_of = {job.id: job.pod_sets[0].labels.get(POD_GROUP, job.id) for job, *_ in jobs.arrivals()}
-    for row in Happened(where, jobs, plugin=plugin, **options).decisions.of("preempt"):
+    happened = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options)
+    for row in happened.decisions.of("preempt"):
         assert row.by
         assert group_of[row.job] != group_of[row.by]
 

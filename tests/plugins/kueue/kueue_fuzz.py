@@ -7,13 +7,12 @@ times as many, from other seeds each time.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, settings
 from kueue_worlds import (
     Jobs,
     Manifest,
@@ -26,6 +25,7 @@ from kueue_worlds import (
     quota,
     resource_group,
 )
+from more_examples import examples, times
 
 from harness import PodSet
 from harness.base.pod_set import SliceLayer, TopologyRequest
@@ -35,26 +35,18 @@ from harness.cluster.kinds.kueue_releases import RELEASES
 from harness.cluster.model import frozen
 from harness.policy import Arrival
 
-TIMES = int(os.environ.get("KUEUE_FUZZ", "1"))
+TIMES = times("KUEUE_FUZZ")
 
 WITHIN = ("Never", "LowerPriority", "LowerPriority", "LowerOrNewerEqualPriority")
 RECLAIM = ("Never", "LowerPriority", "Any", "Any")
 _HOST = "kubernetes.io/hostname"
 _NAMESPACES = ("default", "one", "two")
+fuzz = partial(examples, variable="KUEUE_FUZZ")
 STRATEGIES = (
     "LessThanOrEqualToFinalShare",
     "LessThanInitialShare",
     "LessThanOrEqualToFinalShare,LessThanInitialShare",
 )
-
-
-def fuzz(examples: int) -> settings:
-    """So many examples, or as many times more as the environment says."""
-    return settings(
-        max_examples=examples * TIMES,
-        derandomize=TIMES == 1,
-        suppress_health_check=(HealthCheck.too_slow,),
-    )
 
 
 _OF_RELEASES = (
