@@ -76,6 +76,7 @@ def replay(
     unfinished: str = "draw",
     seed: int = 0,
     twin: str | Twin | None = None,
+    ignore_events: bool = False,
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Run:
@@ -108,6 +109,8 @@ def replay(
         seed: of these draws; twins have draws of their own.
         twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
             default the trace itself.
+        ignore_events: replay a plugin that does not hear of what changes of the cluster as if nothing
+            changed; otherwise that is an error.
         plugins: what `harness.plugins.load()` gave; loaded when absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
@@ -135,6 +138,7 @@ def replay(
         unfinished=unfinished,
         seed=seed,
         twin=twin,
+        ignore_events=ignore_events,
     )
     run = request.run(plugins=plugins, watch=watch)
     _warn_of_metrics([run])

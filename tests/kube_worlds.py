@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from harness import Cluster, Job, PodSet
 from harness.base.errors import Fault
 from harness.base.units import SECOND
+from harness.cluster.changes.edits import Edit, Instant
 from harness.cluster.kinds.pod_reading import read_pod
 from harness.cluster.load import cluster_from
 from harness.cluster.yaml.fields import Fields
@@ -99,6 +103,63 @@ def job(
     return made, runs * SECOND, None
 
 
+def _instants(cluster: Cluster, then: Sequence[tuple[int, str | Mapping[str, Any]]]) -> Iterator[Instant]:
+    """What becomes of nodes."""
+    nodes = dict(cluster.nodes)
+    for second, events in groupby(then, key=itemgetter(0)):
+        edits = []
+        for _, event in events:
+            after = None
+            if not isinstance(event, str):
+                (after,) = cluster_from([event], "test").nodes.values()
+            name = event if isinstance(event, str) else event["metadata"]["name"]
+            before = nodes.pop(name, None)
+            if after is not None:
+                nodes[name] = after
+            if before != after:
+                edits.append(Edit("Node", name, before, after))
+        yield Instant(second * SECOND, tuple(edits))
+
+
+def crowd(rng: random.Random) -> tuple[list[Any], list[Any]]:
+    """Three nodes, and far more pods of a few kinds than there is room for."""
+    term = {"labelSelector": {"matchLabels": {"app": "lonely"}}, "topologyKey": HOSTNAME}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    large = {"size": "large"}
+    kinds: list[dict[str, Any]] = [{}, {}, {}, {"nodeSelector": large}]
+    kinds += [{"labels": {"app": "lonely"}, "affinity": alone}, {"labels": {"app": "lonely"}}]
+    selector = {"matchLabels": {"app": "lonely"}}
+    spread = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
+    kinds.append(
+        {
+            "labels": {"app": "lonely"},
+            "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
+        }
+    )
+    for cpu in (1, 4):
+        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}, "ports": [{"hostPort": 80}]}
+        kinds.append({"containers": [container]})
+    nodes = [node(f"n{number}", cpu=4, pods=3) for number in range(2)]
+    nodes.append(node("n2", labels=large, cpu=8))
+    jobs: list[Any] = []
+    at = 0
+    for number in range(rng.randint(20, 60)):
+        at += rng.choice((0, 0, 1, 4))
+        made = job(
+            f"j{number}",
+            {"cpu": rng.choice((1, 2, 4))},
+            at=at,
+            runs=rng.randint(1, 30),
+            priority=rng.choice((0, 0, 0, 7)),
+            pods=rng.choice((1, 1, 2)),
+            grace=rng.choice((1, 2)),
+            preempts=rng.random() < 0.8,
+            **rng.choice(kinds),
+        )
+        jobs.append(made)
+    return nodes, jobs
+
+
 class World:
     """A replay, as it went.
 
@@ -115,13 +176,24 @@ class World:
         objects: Sequence[Mapping[str, Any]],
         *jobs: tuple[Job, int, int | None],
         until: int | None = None,
+        then: Sequence[tuple[int, str | Mapping[str, Any]]] = (),
         **options: Any,
     ) -> None:
+        """Replay jobs.
+
+        Args:
+            objects: manifests.
+            jobs: what arrives.
+            until: the last second that is played.
+            then: at which second which Node is as a manifest says, or the node of which name is gone.
+            options: of default preemption.
+        """
         self.lines: list[str] = []
         self.details: list[Mapping[str, Any]] = []
         self.refused: list[tuple[int, str, Mapping[str, Any] | None]] = []
         self.states: dict[str, str] = {}
-        self.cluster: Cluster = cluster_from(objects, "test")
+        cluster = cluster_from(objects, "test")
+        self.cluster: Cluster = replace(cluster, changes=tuple(_instants(cluster, then)))
         in_order = sorted(jobs, key=lambda each: each[0].submit)
         ordered: list[Arrival] = [(replace(job, index=n), *rest) for n, (job, *rest) in enumerate(in_order)]
         engine = Engine([ordered], self.cluster, self, until=None if until is None else until * SECOND)
@@ -136,7 +208,7 @@ class World:
             self.details.append(fact.detail)
         if word == "refuse":
             self.refused.append((second, job.id, fact.detail))
-        if word in ("bind", "nominate", "unnominate", "preempt", "gone", "finish", "reject"):
+        if word in ("bind", "nominate", "unnominate", "preempt", "evict", "gone", "finish", "reject"):
             said = f"{second} {word} {fact.pod_name or job.id}"
             said += f" by {fact.by.id}" if fact.by is not None else ""
             said += f" on {fact.node}" if fact.node is not None and word != "gone" else ""

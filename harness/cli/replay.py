@@ -81,6 +81,10 @@ Examples:
 )  # fmt: skip
 @unfinished_work
 @click.option(
+    "--ignore-events", is_flag=True,
+    help="Replay a plugin that does not hear of what changes of the cluster as if nothing changed.",
+)  # fmt: skip
+@click.option(
     "--drop-impossible", is_flag=True,
     help="Leave out jobs that could never start with one of the plugins; their number is said and kept.",
 )  # fmt: skip
@@ -140,6 +144,7 @@ def replay(
     at_start: str | None,
     unfinished: str,
     seed: int,
+    ignore_events: bool,
     drop_impossible: bool,
     reader: str | None,
     output: Path,
@@ -207,6 +212,7 @@ def replay(
                 at_start=at_start,
                 unfinished=unfinished,
                 seed=seed,
+                ignore_events=ignore_events,
             )
             for spec, label, world in pairs
         ]
@@ -305,7 +311,7 @@ def _preface(
         lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
     notes = [(world, plan, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
     lines += _told("note", worlds, notes)
-    begun = [(world, plan, [plan.begins, plan.work.said]) for world, plan in plans]
+    begun = [(world, plan, [plan.begins, plan.work.said, plan.changing]) for world, plan in plans]
     lines += _told("note", worlds, begun)
     lines += _told("warning", worlds, [(world, plan, plan.warnings) for world, plan in plans])
     return lines

@@ -11,6 +11,7 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault
 from harness.base.frozen import Frozen
 from harness.base.options import did_you_mean
+from harness.cluster.changes.timed import OverTime, has_times
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
 from harness.cluster.kinds.kind import Kind
@@ -120,15 +121,17 @@ def cluster_of(
         ClusterError: there are faults.
     """
     draft = Draft(faults=faults)
-    manifests: list[Mapping[str, Any]] = []
     not_read: Counter[tuple[str, str]] = Counter()
     brought: dict[Callable[[Draft], None], None] = {}
-    for document in documents:
-        for item in unpacked(document, faults):
-            manifests.append(item.content)
-            known = read_object(item, draft, not_read, kinds)
-            if known is not None and known.check is not None:
-                brought[known.check] = None
+    items = [item for document in documents for item in unpacked(document, faults)]
+    manifests = [item.content for item in items]
+    timed = [content for content in manifests if has_times(content)]
+    if timed:
+        items = list(OverTime(items, faults).documents(lambda each: each.at_first))
+    for item in items:
+        known = read_object(item, draft, not_read, kinds)
+        if known is not None and known.check is not None:
+            brought[known.check] = None
     if complete:  # else what a broken document holds would seem to be missing
         for check in (*CHECKS, *brought):
             check(draft)
@@ -167,6 +170,7 @@ def cluster_of(
         ),
         source=source,
         manifests=tuple(manifests),
+        timed=tuple(timed),
     )
 
 

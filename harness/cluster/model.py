@@ -14,6 +14,7 @@ from harness.base.values import Value
 from harness.cluster.kinds.selectors import LabelSelector, Taint, Toleration
 
 if TYPE_CHECKING:
+    from harness.cluster.changes.edits import Instant
     from harness.cluster.changes.knobs import Values
     from harness.cluster.changes.patches import Patch
     from harness.cluster.kinds.disruption import PodDisruptionBudget
@@ -237,6 +238,9 @@ class Cluster(Value):
             of a run's identity.
         manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
         scale: how many times as large it is as the manifests say (`harness.cluster.changes.scale`).
+        timed: the documents among `manifests` that hold from some time on, or until some time; see
+            `harness.cluster.changes.timed`. All else is the cluster as it is when nothing has happened yet.
+        changes: what changes of it in a replay, in order of time; see `harness.cluster.changes.over_time`.
         as_of: what time it is where a replay begins with its Workloads and Pods, microseconds since 1970;
             None where none does. It follows from these and from the trace, so it is not part of a run's
             identity.
@@ -266,8 +270,15 @@ class Cluster(Value):
     kueue_controller: KueueController | None = field(default=None, metadata=NEWER)
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
     scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
+    timed: tuple[Mapping[str, Any], ...] = field(default=(), metadata=NEWER)
+    changes: tuple[Instant, ...] = field(default=(), metadata=NEWER)
     files: tuple[str, ...] = ()
     as_of: int | None = None
+
+    @cached_property
+    def nodes_change(self) -> bool:
+        """Whether some node comes, goes or changes in mid-replay."""
+        return any(edit.kind == "Node" for instant in self.changes for edit in instant.edits)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
@@ -276,7 +287,7 @@ class Cluster(Value):
         A resource of which some quota has no end is absent, and one of which all quotas together have none.
         """
         total: dict[str, int] = {}
-        if self.nodes:
+        if self.nodes or self.nodes_change:
             for node in self.nodes.values():
                 for resource, amount in node.allocatable.items():
                     total[resource] = total.get(resource, 0) + amount

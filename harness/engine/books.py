@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import KeysView, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from harness.base.units import format_amount
-from harness.cluster.model import Cluster
+from harness.cluster.changes.edits import Change, Edit
+from harness.cluster.model import Cluster, ClusterQueue, Node
 from harness.policy import Job
 
 
@@ -23,9 +25,11 @@ class Books:
         self.allocated: Mapping[str, int] = MappingProxyType(self._allocated)
         self._leaving: dict[str, int] = {}  # what evicted jobs still hold of what is allocated
         self._promised: dict[str, int] = {}  # what admitted jobs that have not started are to get
+        self._beyond: dict[str, int] = {}  # what may be held beyond the capacity since quotas fell
         self._free: dict[str, dict[str, int]] = {
             name: dict(node.allocatable) for name, node in cluster.nodes.items()
         }
+        self._allocatable = {name: node.allocatable for name, node in cluster.nodes.items()}
         self.nodes: KeysView[str] = self._free.keys()
 
     def free_on(self, node: str) -> Mapping[str, int]:
@@ -56,11 +60,11 @@ class Books:
             if limit is None:
                 continue
             free = limit - allocated.get(resource, 0)
-            if amount > free:
+            if amount > free and (leaving.get(resource) or not self._may_exceed(resource, amount - free)):
                 at_once = False
             free += leaving.get(resource, 0) - promised.get(resource, 0)
-            if amount > free:
-                return _short(resource, "the cluster", amount, free)
+            if amount > free and not self._may_exceed(resource, amount - free):
+                return _short(resource, "the cluster", amount, free + self._beyond.get(resource, 0))
         amounts = allocated if at_once else promised
         for resource, amount in asked.items():
             amounts[resource] = amounts.get(resource, 0) + amount
@@ -74,7 +78,8 @@ class Books:
         allocated, promised, capacity = self._allocated, self._promised, self.capacity
         for resource, amount in asked.items():
             held = allocated.get(resource, 0) + amount
-            if held > capacity.get(resource, held):
+            excess = held - capacity.get(resource, held)
+            if excess > 0 and (self._leaving.get(resource) or not self._may_exceed(resource, excess)):
                 return False
         for resource, amount in asked.items():
             promised[resource] -= amount
@@ -89,6 +94,8 @@ class Books:
         for resource, amount in asked.items():
             if amount:
                 self._promised[resource] -= amount
+        if self._beyond:
+            self._settle()
 
     def terminate(self, asked: Mapping[str, int]) -> None:
         """A started job is evicted; it holds its resources until it is gone."""
@@ -104,6 +111,60 @@ class Books:
             leaving = self._leaving
             for resource, amount in asked.items():
                 leaving[resource] -= amount
+        if self._beyond:
+            self._settle()
+
+    def change(self, change: Change) -> None:
+        """The cluster changes; nobody loses what he holds.
+
+        Without nodes the capacity is the sum of quotas. Where a quota falls below what is held of it, others
+        may still take all of theirs, so that more than the capacity may be held: by as much as quotas fell
+        since none of a resource was held.
+        """
+        self.capacity = change.cluster.capacity
+        for resource in self.capacity:
+            self._allocated.setdefault(resource, 0)
+        if not self._free:
+            for resource, amount in _lowered(change.edit).items():
+                self._beyond[resource] = self._beyond.get(resource, 0) + amount
+            self._settle()
+
+    def put_node(self, node: Node, pods: int) -> None:
+        """A node is there, or has other amounts; it may have less than its pods hold.
+
+        Args:
+            node: the node.
+            pods: how many pods are on it.
+        """
+        had, free = self._allocatable.get(node.name, {}), self._free.get(node.name, {})
+        now = {
+            name: node.allocatable.get(name, 0) - (had.get(name, 0) - free.get(name, 0))
+            for name in (*free, *node.allocatable)
+        }
+        limited = "pods" in node.allocatable
+        if limited:
+            now["pods"] = node.allocatable["pods"] - pods
+        if limited != ("pods" in free):
+            self._allocated["pods"] = self._allocated.get("pods", 0) + (pods if limited else -pods)
+            if not limited:
+                del now["pods"]
+        self._allocatable[node.name] = node.allocatable
+        self._free[node.name] = now
+
+    def drop_node(self, name: str) -> None:
+        """A node is gone, and nothing is on it any more."""
+        del self._free[name]
+        del self._allocatable[name]
+
+    def _may_exceed(self, resource: str, excess: int) -> bool:
+        """Whether so much may be held beyond the capacity."""
+        return excess <= self._beyond.get(resource, 0)
+
+    def _settle(self) -> None:
+        """Where all of a resource was given back, no more than the capacity may be held again."""
+        for resource in list(self._beyond):
+            if not (self._allocated.get(resource) or self._promised.get(resource)):
+                del self._beyond[resource]
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
         """Allocate one pod on a node; a pod takes one of the node's `pods` where the node limits them."""
@@ -112,7 +173,7 @@ class Books:
         pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)
         for resource, amount in pod_set.requests.items():
             left = free.get(resource, 0) - amount
-            if left < 0:
+            if left < 0 and amount:  # a node may hold more than it has, which is no matter to others
                 return _short(resource, f"node {node}", amount, left + amount)
             free[resource] = left
             allocated[resource] = allocated.get(resource, 0) + amount
@@ -146,6 +207,40 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
         for resource, amount in pod_set.requests.items():
             total[resource] = total.get(resource, 0) + amount * count
     return total
+
+
+def _lowered(edit: Edit) -> dict[str, int]:
+    """Resource -> how much less a queue or cohort has, or lends, whichever is more.
+
+    One that leaves a cohort takes all that it had with it.
+    """
+    if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
+        return {}
+    before, after = _quotas(edit.before), _quotas(edit.after)
+    moved = edit.after is None or _above(edit.before) != _above(edit.after)
+    total: dict[str, int] = {}
+    for (flavor, resource), (nominal, lent) in before.items():
+        has, lends = (0, 0) if moved else after.get((flavor, resource), (0, 0))
+        total[resource] = total.get(resource, 0) + max(0, nominal - has, lent - lends)
+    return {resource: amount for resource, amount in total.items() if amount}
+
+
+def _above(spec: Any) -> str:
+    """The cohort of a queue, or the parent of a cohort."""
+    above: str = spec.cohort if isinstance(spec, ClusterQueue) else spec.parent
+    return above
+
+
+def _quotas(spec: Any) -> dict[tuple[str, str], tuple[int, int]]:
+    """Flavor and resource -> the nominal quota, and what of it others may have."""
+    found = {}
+    for group in () if spec is None else spec.resource_groups:
+        for quotas in group.flavors:
+            for resource, quota in quotas.resources.items():
+                limit = quota.lending_limit
+                lent = quota.nominal if limit is None else min(limit, quota.nominal)
+                found[quotas.flavor, resource] = quota.nominal, lent
+    return found
 
 
 def _short(resource: str, place: str, wanted: int, free: int) -> str:

@@ -1,20 +1,22 @@
 """The event loop: a virtual clock that delivers what happens and applies what the policy decides.
 
 Order within one instant: ends; pods that are ready, for a policy that wants to know; evicted work that is
-gone, each at once followed by its return to the queue; starts of jobs that were admitted before; arrivals;
-then the policy's cycle. Ends, pods that are ready and departures are ordered by name, arrivals by their place
-in the trace. A cycle runs once an instant, and again only if it made something due at that very instant.
+gone, each at once followed by its return to the queue; starts of jobs that were admitted before; changes of
+the cluster, each followed by what the policy decides at once; arrivals; then the policy's cycle. Ends, pods
+that are ready and departures are ordered by name, arrivals by their place in the trace. A cycle runs once an
+instant, and again only if it made something due at that very instant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
 from harness.base.units import format_duration
 from harness.base.values import Value
+from harness.cluster.changes.edits import Change, Instant
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder, UnwritableError
 from harness.engine.lifecycle import HalfBound, Lifecycle
@@ -22,11 +24,14 @@ from harness.engine.livelock import Livelock
 from harness.engine.losses import Losses
 from harness.engine.recurrence import LONG, Recurrence, Skip, Stand
 from harness.engine.referee import Referee
-from harness.engine.sources import FAR, Arrivals, Source
-from harness.policy import Arrival, Job, Policy, View
+from harness.engine.sources import FAR, Alarms, Arrivals, ChangesAhead, PolicyTimers, Source
+from harness.policy import Arrival, Decision, Job, Policy, View
 
 _WATCH_EVERY = 256  # instants between two reports of progress
 _OURS = ("harness.base.tables", "harness.engine", "harness.runs", "harness.trace")
+
+Hear: TypeAlias = Callable[[Change, int], Iterable[Decision] | None]
+"""See `Policy`."""
 
 _DEBUG = "--debug shows where"
 _READ_ONLY = (
@@ -63,7 +68,7 @@ class Engine:
 
     Args:
         arrivals: chunks of jobs in order of arrival; a chunk is taken when the one before it is used up.
-        cluster: what there is to schedule on.
+        cluster: what there is to schedule on, and what changes of it.
         recorder: is told everything that happens.
         losses: what an eviction costs.
         until: the last instant that is played, microseconds since the origin; None plays to the end.
@@ -83,7 +88,10 @@ class Engine:
         self._chunks = arrivals
         self._enough = enough
         self._recorder = recorder
-        self._quotas = frozenset((*cluster.cluster_queues, *cluster.elastic_quotas))
+        self._cluster = cluster
+        edits = (edit for instant in cluster.changes for edit in instant.edits)
+        added = (edit.name for edit in edits if edit.kind in ("ClusterQueue", "ElasticQuota"))
+        self._quotas = frozenset((*cluster.cluster_queues, *cluster.elastic_quotas, *added))
         self._until = FAR if until is None else until
         self._lifecycle = Lifecycle(cluster, recorder, losses or Losses())
 
@@ -104,7 +112,7 @@ class Engine:
 
         Raises:
             DecisionError: the policy decided what cannot be.
-            PolicyError: the policy raised an error of its own.
+            PolicyError: the policy raised an error of its own, or does not hear of what changes.
         """
         lifecycle = self._lifecycle
         lifecycle.policy = policy
@@ -117,8 +125,13 @@ class Engine:
         arrivals = Arrivals(self._chunks, lifecycle.arrive)
         start = 0 if arrivals.due == FAR else arrivals.due
         ends = self._until != FAR
-        referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, ends=ends)
-        sources = (*lifecycle.sources, arrivals, referee.wakes)
+        ahead = () if not self._cluster.changes else (self._ahead(policy, name, arrivals),)
+        timers: PolicyTimers | None = _further(policy, "timers", name)
+        alarms = () if timers is None else (Alarms(timers, self._decide),)
+        others = (*lifecycle.sources, *alarms, *ahead, arrivals)
+        referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, others, ends=ends)
+        self._handlers = referee.handlers, referee.unknown
+        sources = (*others, referee.wakes)
         recurrence = None
         if stand is not None and skip is not None:
             recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
@@ -155,6 +168,34 @@ class Engine:
             referee.stopped,
             asleep,
         )
+
+    def _decide(self, decisions: Iterable[Decision]) -> None:
+        """Apply what a policy decides outside of its cycles, one decision after the other."""
+        handlers, unknown = self._handlers
+        for decision in decisions:
+            handlers.get(type(decision), unknown)(decision)
+
+    def _ahead(self, policy: Policy, name: str, arrivals: Arrivals) -> ChangesAhead:
+        """What changes of the cluster: the policy hears of each change, and what it decides is done at once.
+
+        Raises:
+            PolicyError: the policy does not hear of changes.
+        """
+        lifecycle = self._lifecycle
+        hear: Hear | None = _further(policy, "changed", name)
+        if hear is None:
+            raise _deaf(name, self._cluster.changes)
+
+        def tell(change: Change) -> None:
+            lifecycle.change(change)
+            self._decide(hear(change, lifecycle.now) or ())
+            if change.edit.kind == "Node" and change.edit.after is None:
+                lifecycle.lose_node(change.edit.name)
+
+        def over() -> bool:
+            return arrivals.due == FAR and not lifecycle.lives
+
+        return ChangesAhead(self._cluster, tell, over)
 
     def _play(
         self,
@@ -220,6 +261,17 @@ class Engine:
                 yield now
             if referee.stopped is not None or (enough is not None and enough()):
                 return
+
+
+def _deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
+    """The error of a policy without a method `changed` in a cluster of which something changes."""
+    first = next((instant for instant in changes if instant.edits), changes[0])
+    what = ", ".join(map(str, first.edits)) or "something"
+    return PolicyError(
+        f"policy {name} does not hear of changes, and {what} changes {format_duration(first.at)} after the "
+        "origin",
+        hint="give it a method changed(change, now); --ignore-events replays it as if nothing changed",
+    )
 
 
 def _told_time(now: int) -> str:

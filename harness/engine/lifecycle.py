@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from harness.base.errors import InputError
-from harness.cluster.model import Cluster
+from harness.cluster.changes.edits import Change
+from harness.cluster.model import Cluster, Node
 from harness.engine.books import Books
 from harness.engine.events import (
     BIND,
+    EVICT,
     FINISH,
     FINISHED,
     GONE,
@@ -30,9 +32,9 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
-from harness.engine.sources import Agenda, Source
+from harness.engine.sources import Agenda, Source, Ticket
 from harness.engine.starts import Starts
-from harness.policy import ENDLESS, Job, Policy, Startup, Why
+from harness.policy import ENDLESS, LOST_WITH_NODE, Job, Policy, Startup, Why
 
 _ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
 
@@ -75,7 +77,7 @@ class Lifecycle:
         self.progressed = 0
         self.lives: dict[int, Life] = {}
         self.books = Books(cluster)
-        self.on_nodes = bool(cluster.nodes)
+        self.on_nodes = bool(cluster.nodes) or cluster.nodes_change
         self._recorder = recorder
         self._progress = Progress(recorder, losses)
         self._ends: Agenda[Unit] = Agenda(self._end)
@@ -84,6 +86,11 @@ class Lifecycle:
         self._departures: Agenda[tuple[Life, int]] = Agenda(self._leave)
         self._delays: Agenda[Life] = Agenda(self._delay_is_over)
         self._starts = Starts(self._start_if_free)
+        self._leave_as = Why.EVICTED
+        # Node -> the pods on it; None where no node is ever lost.
+        self._on_node: dict[str, dict[tuple[Life, int], Ticket | None]] | None = (
+            {} if cluster.nodes_change else None
+        )
 
     def listen(self, tell: Callable[[Job, range, int], None]) -> None:
         """Tell a policy when pods are ready: of the job, of numbers of its pods, and of the time."""
@@ -101,6 +108,14 @@ class Lifecycle:
     def kept(self) -> int:
         """The progress that evictions have left to those whom they hit, microseconds, summed over units."""
         return self._progress.kept
+
+    def change(self, change: Change) -> None:
+        """The cluster changes; who waits for room that there is now starts."""
+        self.books.change(change)
+        if isinstance(change.edit.after, Node):
+            there = (self._on_node or {}).get(change.edit.name, ())
+            self.books.put_node(change.edit.after, len(there))
+        self._starts.deliver(self.now)
 
     # --- arrival and start --------------------------------------------------------------------------------
 
@@ -169,6 +184,8 @@ class Lifecycle:
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
         unit.bound += 1
+        if self._on_node is not None:
+            self._on_node.setdefault(node, {})[life, pod] = None
         amounts = life.amounts_of(pod) if unit.pod == NEVER else unit.amounts
         fact = new_fact(Fact, (
             now, self.cycles, BIND, job, 1, 0, 1 if len(holds) == 1 else 0, 0,
@@ -236,7 +253,10 @@ class Lifecycle:
         if unit.alarm is not None and self._ready is not None:
             self._ready.call_off(unit.alarm)
         if pod != NEVER:
-            books.unbind(job, pod, life.holds.pop(pod).node)
+            node = life.holds.pop(pod).node
+            books.unbind(job, pod, node)
+            if self._on_node is not None:
+                del self._on_node[node][life, pod]
             over = job.pods == 1
             if over:
                 pods = life.every_pod
@@ -249,6 +269,8 @@ class Lifecycle:
             if self.on_nodes:
                 for each, hold in life.holds.items():
                     books.unbind(job, each, hold.node)
+                    if self._on_node is not None:
+                        del self._on_node[hold.node][life, each]
             else:
                 books.release(life.asked, evicted=False)
                 if self._starts.waiting:
@@ -312,12 +334,39 @@ class Lifecycle:
         self._depart(life, NEVER, job.id, grace)
         self._starts.deliver(now)
 
+    def lose_node(self, node: str) -> None:
+        """A node is gone, and all its pods at once, by name; each waits again before the next one goes.
+
+        One that was evicted already is gone earlier than it was to be; so is a job that was evicted as a
+        whole. A job that was admitted keeps its quota, and its pods are to be bound again.
+        """
+        assert self._on_node is not None, "nodes only go where that was announced"
+        lost = self._on_node.pop(node, {})
+        self._on_node[node] = lost
+        self._leave_as = Why.LOST
+        for (life, pod), ticket in sorted(lost.items(), key=_name_of_pod):
+            if (life, pod) not in lost:
+                continue  # it went with another one
+            if ticket is not None:
+                leaving = ticket[3]
+                self._departures.call_off(ticket)
+                self._leave(leaving)
+            else:
+                life.preemptions += 1
+                note = {"reason": LOST_WITH_NODE}
+                self.evict_pod(life, pod, EVICT, note, 0)
+        self._leave_as = Why.EVICTED
+        self.books.drop_node(node)
+
     def _depart(self, life: Life, pod: int, name: str, grace: int) -> None:
         """Let what was evicted be gone when its grace period is over, or at once where it holds nothing."""
         if grace == 0 or not (life.terminating or life.holds):
             self._leave((life, pod))
             return
-        self._departures.add(self.now + grace, name, (life, pod))
+        ticket = self._departures.add(self.now + grace, name, (life, pod))
+        if self._on_node is not None:
+            for each in life.holds if pod == NEVER else (pod,):
+                self._on_node[life.holds[each].node][life, each] = ticket
 
     def _leave(self, who: tuple[Life, int]) -> None:
         """What was evicted is gone, and waits again."""
@@ -330,12 +379,13 @@ class Lifecycle:
 
     def _pod_leaves(self, life: Life, pod: int) -> None:
         now, job, cycle = self.now, life.job, self.cycles
-        self._unhold(life, pod)
+        self._unhold(life, pod, keeps_quota=life.admitted)
         pods, amounts = range(pod, pod + 1), life.amounts_of(pod)
-        self.policy.release(job, pods, now, Why.EVICTED)
-        self._recorder.record(
-            Fact(now, cycle, REQUEUE, job, 1, amounts=amounts, pod=pod, successor=life.successor(pod))
-        )
+        self.policy.release(job, pods, now, self._leave_as)
+        if not life.admitted:
+            self._recorder.record(
+                Fact(now, cycle, REQUEUE, job, 1, amounts=amounts, pod=pod, successor=life.successor(pod))
+            )
         self.policy.submit(job, pods, now)
 
     def _whole_leaves(self, life: Life) -> None:
@@ -375,9 +425,11 @@ class Lifecycle:
         for each in left:
             self.policy.submit(job, each, now)
 
-    def _unhold(self, life: Life, pod: int) -> None:
+    def _unhold(self, life: Life, pod: int, *, keeps_quota: bool = False) -> None:
         """An evicted pod is gone from its node; its successor has a new name."""
         hold = life.holds.pop(pod)
+        if self._on_node is not None:
+            del self._on_node[hold.node][life, pod]
         self._progress.held(life, pod, hold, self.now, TERMINATING)
         self.books.unbind(life.job, pod, hold.node)
         successor = life.successor(pod)
@@ -393,7 +445,7 @@ class Lifecycle:
                 successor=successor,
                 node=hold.node,
                 holding=0 if life.holds else -1,
-                quota=-1 if life.admitted else 0,
+                quota=-1 if life.admitted and not keeps_quota else 0,
             )
         )
         life.successors[pod] = successor + 1
@@ -430,3 +482,8 @@ class Lifecycle:
             life.lost,
             life.idle,
         )
+
+
+def _name_of_pod(item: tuple[tuple[Life, int], Ticket | None]) -> str:
+    life, pod = item[0]
+    return life.current_name(pod)

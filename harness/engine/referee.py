@@ -5,7 +5,7 @@ Every refusal is a sentence that names the policy, the job, the time and the rul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import index
 from reprlib import repr as short
@@ -58,6 +58,7 @@ class Referee:
         name: the policy's, for messages.
         quotas: the ClusterQueues and ElasticQuotas that have shares; where there is none, any name will do.
         arrivals: the jobs that are to arrive.
+        others: what makes instants happen beside the policy, `arrivals` included.
         ends: whether the replay ends at some time whatever the policy does.
 
     Attributes:
@@ -75,6 +76,7 @@ class Referee:
         name: str,
         quotas: Collection[str],
         arrivals: Source,
+        others: Sequence[Source],
         *,
         ends: bool,
     ) -> None:
@@ -85,7 +87,6 @@ class Referee:
         self._watch = Watch(lifecycle)
         self.idle = 0
         self._arrivals = arrivals
-        others = (*lifecycle.sources, arrivals)
         waking = [
             Waking(lifecycle, self._watch, others, ends=each, refuse=self._refuse_wakes)
             for each in (ends, True)  # idle wakes only happen while something else is due

@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final
 
-from harness.policy import Arrival
+from harness.cluster.changes.edits import Change
+from harness.cluster.model import Cluster
+from harness.policy import Arrival, Decision
 
 FAR = 2**63 - 1
 """Later than anything that is ever due."""
 
 
 class Source(Protocol):
-    """Something that makes instants happen.
+    """Something that makes instants happen."""
 
-    Attributes:
-        due: when it has something to deliver next; `FAR` while it has nothing.
-    """
-
-    due: int
+    @property
+    def due(self) -> int:
+        """When it has something to deliver next; `FAR` while it has nothing."""
 
     def deliver(self, now: int) -> None:
         """Deliver all that is due at this instant; called when `due` is now."""
@@ -126,6 +126,65 @@ class Arrivals:
         """Take the next chunk; answers when its first job arrives."""
         self._chunk = next(self._chunks, [])
         return self._chunk[0][0].submit if self._chunk else FAR
+
+
+@final
+class ChangesAhead:
+    """What changes of a cluster.
+
+    Args:
+        cluster: what there is before, and what changes of it.
+        tell: is told of each change, with the cluster from then on.
+        over: whether nobody is alive or to arrive, so that no change matters any more.
+    """
+
+    def __init__(self, cluster: Cluster, tell: Callable[[Change], None], over: Callable[[], bool]) -> None:
+        self._left = list(reversed(cluster.changes))
+        self._cluster = cluster
+        self._tell = tell
+        self._over = over
+        self.due = self._left[-1].at if self._left else FAR
+
+    def deliver(self, now: int) -> None:
+        """Tell of all that changes now, one change with all that follows from it after the other."""
+        for edit in self._left.pop().edits:
+            self._cluster = edit.on(self._cluster)
+            self._tell(Change(edit, self._cluster))
+        self.due = self._left[-1].at if self._left and not self._over() else FAR
+
+
+class PolicyTimers(Protocol):
+    """What a policy has as `timers`, see `harness.policy.Policy`."""
+
+    @property
+    def due(self) -> int:
+        """When something of it ends next; `FAR` while nothing does."""
+
+    def deliver(self, now: int) -> Iterable[Decision]:
+        """Decisions about all that ends now."""
+
+
+@final
+class Alarms:
+    """The timers of a policy whose ends come before changes and arrivals of their instant.
+
+    Args:
+        timers: the policy's.
+        decide: applies decisions.
+    """
+
+    def __init__(self, timers: PolicyTimers, decide: Callable[[Iterable[Decision]], None]) -> None:
+        self._timers = timers
+        self._decide = decide
+
+    @property
+    def due(self) -> int:
+        """See `Source`."""
+        return self._timers.due
+
+    def deliver(self, now: int) -> None:
+        """See `Source`."""
+        self._decide(self._timers.deliver(now))
 
 
 @final

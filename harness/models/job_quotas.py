@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 from harness.base.memo import Memo
 from harness.base.options import Option, boolean
 from harness.cluster.model import Cluster
+from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.never import by_quota, no_queue, parts_of, uncovered
 from harness.models.quota import QuotaTree
@@ -74,10 +75,38 @@ class Quotas:
     """
 
     def __init__(self, cluster: Cluster, *, borrow: bool) -> None:
-        self._cluster = cluster
         self._borrow = borrow
-        self._tree = QuotaTree(cluster.cluster_queues, cluster.cohorts)
+        self._use(cluster, QuotaTree(cluster.cluster_queues, cluster.cohorts))
+
+    def _use(self, cluster: Cluster, tree: QuotaTree) -> None:
+        self._cluster = cluster
+        self._tree = tree
         self._requests: Memo[tuple[str, str, tuple[PodSet, ...]], Request] = Memo(_SHAPES)
+
+    def follow(self, cluster: Cluster, held: Mapping[int, Assignment]) -> dict[int, Assignment]:
+        """The quotas are those of another cluster from now on; requests that were made before mean nothing.
+
+        Args:
+            cluster: the cluster. A queue that it has no more has no quota; what is held of it stays held.
+            held: job -> what it holds.
+
+        Returns:
+            Job -> the same as it is called in the tree from now on.
+        """
+        before = self._tree
+        queues = {name: ClusterQueue(name) for name in before.queues} | dict(cluster.cluster_queues)
+        used = {before.flavor_resources[cell] for each in held.values() for cell, _ in each.cells}
+        tree = QuotaTree(queues, cluster.cohorts, also=used)
+        self._use(cluster, tree)
+        found = {}
+        for job, (_, node, cells, flavors) in held.items():
+            there = tree.queues[before.names[node]] if cells else node
+            called = [(tree.cell(*before.flavor_resources[cell]), amount) for cell, amount in cells]
+            numbered = tuple((cell, amount) for cell, amount in called if cell is not None)
+            home = tree.root[there] if cells else there
+            found[job] = Assignment(home, there, numbered, flavors)
+            self.charge(found[job])
+        return found
 
     def request(self, job: Job) -> Request:
         """What a job asks of its queue; jobs of one shape share the answer."""
@@ -178,6 +207,7 @@ class Quotas:
             request = Request("", 0, 0)
             if self._cluster.cluster_queues:
                 request.never = no_queue(self._cluster, job.namespace, job.queue)
+                request.groups = [[]]
             return request
         tree = self._tree
         node = tree.queues[queue.name]
@@ -191,6 +221,7 @@ class Quotas:
             why = why or part.never(queue.name)
         if why:
             request.never = by_quota(queue.name, why)
+            request.groups = [[]]  # so that no flavor will do as long as that is so
         return request
 
     def _cells(self, flavor: str, asked: Mapping[str, int]) -> Cells:

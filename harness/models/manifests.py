@@ -5,6 +5,7 @@ A plugin brings a kind with `harness_register_kinds`; see `RegisterKind`.
 
 from __future__ import annotations
 
+from harness.cluster.changes.over_time import replaced
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
@@ -53,6 +54,7 @@ __all__ = [
     "read_requirement",
     "read_time",
     "read_toleration",
+    "replaced",
     "same",
     "shown",
     "template_of",

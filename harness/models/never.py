@@ -6,18 +6,21 @@ its cohorts lend; and none to pods that do not tolerate its taints or select oth
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, final
 
 from harness.base.units import format_amount
 from harness.cluster.model import Cluster
 from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.quota import UNLIMITED
-from harness.policy import Never
+from harness.policy import Job, Never
 
 Most = Callable[[str, str], int]
 """The most that a queue could use of a resource in a flavor."""
+
+_V = TypeVar("_V")
 
 _SHOWN = 4
 
@@ -114,3 +117,46 @@ def _misfit(
 def short(resource: str, there: int) -> str:
     """That a flavor never has more."""
     return f"gives at most {format_amount(resource, there)} of {resource}"
+
+
+@final
+class OverTime(Generic[_V]):
+    """Judges whether jobs can ever start on a cluster that changes.
+
+    A job never starts that could start at none of the states of the cluster from its arrival on.
+
+    Args:
+        cluster: what there is, and what changes of it.
+        judge: makes a judge of a state: it answers why a job can never start while that state lasts, and None
+            of one that may. Nodes that are to come it knows by itself.
+    """
+
+    def __init__(self, cluster: Cluster, judge: Callable[[Cluster], Callable[[Job], _V | None]]) -> None:
+        self._judge = judge
+        edits = [
+            (instant.at, [edit for edit in instant.edits if edit.kind != "Node"])
+            for instant in cluster.changes
+        ]
+        self._edits = [each for _, each in edits if each]
+        self._times = [at for at, each in edits if each]
+        self._last = cluster
+        self._judges = [judge(cluster)]
+
+    def __call__(self, job: Job) -> Sequence[_V]:
+        """Why a job can never start: in each state from its arrival on; nothing where it may start in one."""
+        first = bisect_right(self._times, job.submit) if self._times else 0
+        found = []
+        for state in range(first, len(self._times) + 1):
+            verdict = self._of(state)(job)
+            if verdict is None:
+                return ()
+            found.append(verdict)
+        return found
+
+    def _of(self, state: int) -> Callable[[Job], _V | None]:
+        """The judge of the state after so many instants."""
+        while len(self._judges) <= state:
+            for edit in self._edits[len(self._judges) - 1]:
+                self._last = edit.on(self._last)
+            self._judges.append(self._judge(self._last))
+        return self._judges[state]

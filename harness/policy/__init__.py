@@ -8,8 +8,10 @@ so the state that a policy sees is always current, and a wrong decision fails at
 from __future__ import annotations
 
 from harness.base.pod_set import PodSet
+from harness.cluster.changes.edits import Change, Edit
 from harness.policy.decisions import (
     CONTROLLER_CRASH,
+    LOST_WITH_NODE,
     Admit,
     Bind,
     Decision,
@@ -41,13 +43,16 @@ from harness.policy.view import View
 __all__ = [
     "CONTROLLER_CRASH",
     "ENDLESS",
+    "LOST_WITH_NODE",
     "Admit",
     "Arrival",
     "Assumptions",
     "Bind",
     "ByElasticQuotas",
     "ByQueues",
+    "Change",
     "Decision",
+    "Edit",
     "Foresight",
     "IgnoredFields",
     "Job",

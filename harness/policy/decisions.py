@@ -19,6 +19,10 @@ CONTROLLER_CRASH = "ControllerCrash"
 _NOTHING: Mapping[str, Any] = Frozen({})
 
 
+LOST_WITH_NODE = "DeletionByPodGC"
+"""The reason of the eviction of a pod whose node is gone, as in the condition that pods get."""
+
+
 @final
 @dataclass(slots=True, eq=False)
 class Admit:

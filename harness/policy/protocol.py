@@ -19,6 +19,7 @@ class Why(Enum):
 
     ENDED = "ended"
     EVICTED = "evicted"
+    LOST = "lost"  # with their node; an admitted job keeps its quota, and its pods are to be bound again
 
 
 class Standing(NamedTuple):
@@ -51,6 +52,12 @@ class Policy(Protocol):
     `Standing`; None where it does not know. If it stands twice in the same way, and nothing happened in
     between but its idle wakes, it would stand so again and again. The engine counts these rounds, and tells
     `skip` how much later it is, in microseconds, and how much each of the counts has grown.
+
+    A policy with a further method `changed(change, now)` hears of what changes of the cluster while it
+    replays, one object after the other, before what arrives at that instant. It has what it has made of the
+    cluster follow `change.cluster`. It may answer decisions, such as evictions from a queue that is drained:
+    each is applied before the next is asked for, and all of them before the next change. A cluster of which
+    something changes is only replayed with such a policy, or with `--ignore-events`.
 
     A policy with quotas may have a further method `within_quota(job, pods)`. It answers whether its quotas
     let these waiting pods of a job in now, all together and without preemption; it changes nothing. It is

@@ -36,6 +36,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "unfinished": ((str,), "a text: draw, drop, limit, or a duration such as 2h"),
     "seed": ((Integral,), "a whole number"),
     "force": ((bool,), "True or False"),
+    "ignore_events": ((bool,), "True or False"),
     "plugins": ((Plugins, NoneType), "what harness.plugins.load() gives"),
     "watch": ((Callable, NoneType), "a function"),
     "workers": ((Integral, NoneType), "the number of processes, a whole one"),

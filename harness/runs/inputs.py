@@ -70,10 +70,12 @@ def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> Non
 
 
 def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
+    from harness.cluster.changes.edits import ever
     from harness.trace.homes import homed, map_hint
     from harness.trace.validate import cluster_faults
 
-    faults = cluster_faults(homed(trace, cluster), cluster, by_queues=by_queues)
+    there = ever(cluster)
+    faults = cluster_faults(homed(trace, there), there, by_queues=by_queues)
     if faults:
         raise TraceError(
             f"{trace.path} does not fit {cluster.source or 'the cluster'}",

@@ -62,5 +62,7 @@ def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
     """Why a policy's replay has none that is alone."""
     if policy.record:
         yield "it plays what happened"
+    if begun.cluster.changes:
+        yield "its cluster changes while it is replayed, and what is nominal then with it"
     if begun.takes_part:
         yield "work of the manifests takes part, which is of all quotas (--at-start empty leaves it out)"

@@ -21,6 +21,7 @@ from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
 from harness.runs.cache import Lasting
 from harness.runs.dump_changes import not_as_it_was
+from harness.runs.epochs import events, summary
 from harness.runs.identity import Code, code_of_harness, code_of_policy
 from harness.runs.questions import assumptions, ignored_fields, running_jobs
 from harness.trace.schema import STARTUP
@@ -67,6 +68,7 @@ class Plan(Value):
         twin: which twin that is; None for the trace itself.
         observe: puts an observer before the policy that changes nothing; the result does not depend on it.
         alone: the quota whose jobs alone are in the trace, and which alone is on the cluster; None for all.
+        ignore_events: whether a policy that does not hear of changes is replayed as if nothing changed.
     """
 
     trace: Trace
@@ -85,6 +87,7 @@ class Plan(Value):
     twin: Twin | None = None
     observe: Callable[[Policy], Policy] | None = None
     alone: str | None = None
+    ignore_events: bool = False
 
     def __post_init__(self) -> None:
         """See whether what happened can be played so.
@@ -137,6 +140,7 @@ class Plan(Value):
             **({"calibration": dict(changed)} if changed else {}),
             **({} if self.twin is None else {_TWIN: str(self.twin)}),
             **({} if self.alone is None else {"alone": self.alone}),
+            **({"ignore_events": True} if self.ignore_events and self.cluster.changes else {}),
         }
 
     @property
@@ -187,6 +191,12 @@ class Plan(Value):
         if begins and self.at_start.takes_part and not self._taken:
             return f"{begins}; the plugin {self.policy.name} takes none of them over"
         return begins
+
+    @property
+    def changing(self) -> str:
+        """What changes of the cluster, in a sentence; "" where nothing does."""
+        told = summary(events(self.cluster, by_elastic_quotas=self.by_elastic_quotas))
+        return f"events: {told}" if told else ""
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

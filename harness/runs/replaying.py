@@ -8,6 +8,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -22,15 +23,18 @@ from harness.base.errors import PolicyError, blamed_on
 from harness.base.options import durations
 from harness.base.tables import schemas
 from harness.base.tables.parquet import ShortTable, TableWriter, TimeKind
+from harness.cluster.changes.edits import ever
 from harness.cluster.content import allocatable
 from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
+from harness.engine.events import NullRecorder
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
-from harness.policy import Arrival, Policy
+from harness.policy import Arrival, Policy, View
 from harness.runs.cache import Lasting
+from harness.runs.epochs import events
 from harness.runs.folder import tables_of
 from harness.runs.identity import Code, codes_of_metrics
 from harness.runs.measuring import measure
@@ -221,10 +225,11 @@ def _play_into(
 
     Nothing of the replay outlives it: metrics read the tables.
     """
+    asked, plan = plan, _as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)
     if not jobs.only_of_trace:
-        of_jobs = tenants(jobs.frame, plan.cluster, by_elastic_quotas=plan.by_elastic_quotas)
+        of_jobs = tenants(jobs.frame, ever(plan.cluster), by_elastic_quotas=plan.by_elastic_quotas)
     played_on = _UNLIMITED if plan.policy.record else plan.cluster
     recorder = ParquetRecorder(
         folder,
@@ -232,19 +237,19 @@ def _play_into(
         _kind(plan),
         plan.cluster.capacity,
         of_jobs,
-        on_nodes=bool(played_on.nodes),
+        on_nodes=bool(played_on.nodes) or played_on.nodes_change,
         files=keep == "all",
     )
     engine = Engine(jobs.chunks(), played_on, recorder, losses=plan.losses, until=plan.until)
     try:
-        policy = _made(plan, engine)
+        policy = _made(plan, engine.view)
         with seldom_collected:
             outcome = engine.run(policy, name=plan.label, watch=watch)
     except BaseException:
         recorder.abandon()
         raise
     short = recorder.close(outcome.jobs)
-    info = _describe(plan, jobs, of_jobs, outcome)
+    info = _describe(asked, jobs, of_jobs, outcome, _events(plan))
     if jobs.record is not None:
         info["record"] = {"notes": list(jobs.record.notes)}
     return info, short
@@ -291,7 +296,7 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
         return JobColumns(trace, cluster, **choices)
 
     def behind() -> Tenants:
-        return tenants(columns.frame, cluster, by_elastic_quotas=plan.by_elastic_quotas)
+        return tenants(columns.frame, ever(cluster), by_elastic_quotas=plan.by_elastic_quotas)
 
     if trace.frame.height > _LONG:
         columns = found()
@@ -306,13 +311,25 @@ def _kind(plan: Plan) -> TimeKind:
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
 
-def _made(plan: Plan, engine: Engine) -> Policy:
+def _made(plan: Plan, view: View) -> Policy:
     with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
-        policy = plan.policy.factory(plan.cluster, engine.view, plan.options)
+        policy = plan.policy.factory(plan.cluster, view, plan.options)
         return policy if plan.observe is None else plan.observe(policy)
 
 
-def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dict[str, Any]:
+def _as_heard(plan: Plan) -> Plan:
+    """The plan, in which nothing changes where its policy hears of no change."""
+    if not (plan.ignore_events and plan.cluster.changes):
+        return plan
+    view = Engine((), plan.cluster, NullRecorder()).view
+    if hasattr(_made(plan, view), "changed"):
+        return plan
+    return replace(plan, cluster=replace(plan.cluster, changes=()))
+
+
+def _describe(
+    plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome, changes: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """What a run says of itself; the same inputs give the same text."""
     trace, cluster, policy = plan.trace, plan.cluster, plan.policy
     ours, theirs = plan.code
@@ -341,6 +358,7 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             **({"domains": found} if (found := domains(cluster)) else {}),
             "queues": quotas(cluster, by_elastic_quotas=plan.by_elastic_quotas),
             "cohorts": cohorts(cluster),
+            **({"events": changes} if changes else {}),
             "quota_of": dict(of_jobs.quotas),
             "assumed": list(cluster.assumed),
             "warnings": list(plan.warnings),
@@ -368,6 +386,11 @@ def _describe(plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome) -> dic
             **({"asleep": list(outcome.asleep)} if outcome.asleep and not policy.record else {}),
         },
     }
+
+
+def _events(plan: Plan) -> list[dict[str, Any]]:
+    """What changes of the cluster; nothing of a record, which is of what happened."""
+    return [] if plan.policy.record else events(plan.cluster, by_elastic_quotas=plan.by_elastic_quotas)
 
 
 def _told(code: Code) -> dict[str, str]:

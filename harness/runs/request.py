@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from types import NoneType
@@ -15,11 +16,14 @@ from harness.base.frozen import Frozen
 from harness.base.options import declared_options, did_you_mean, factor, resolve
 from harness.base.units import LONGEST, SECOND, parse_duration
 from harness.base.values import Value
+from harness.cluster.changes.edits import ever
+from harness.cluster.changes.over_time import unrolled
 from harness.engine.losses import Losses, parse_losses
 from harness.plugins import Plugins, load
 from harness.plugins.registries import PolicySpec
 from harness.runs.arguments import check_arguments
 from harness.runs.at_start import WORLDS, at_start
+from harness.runs.cache import Lasting
 from harness.runs.estimates.run_times import DRAW, Material, beginning, checked_unfinished
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
 GRACE_PERIOD = 30 * SECOND
 """How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
 
+_unrolled: Lasting[Cluster] = Lasting()
+
 _SCHEMA = "1"
 _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "plugin": (str, NoneType),
@@ -51,6 +57,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "scale_arrivals": (int, float, str),
     "calibration": (dict, NoneType),
     "force": (bool,),
+    "ignore_events": (bool,),
     "at_start": (str, NoneType),
     "seed": (int,),
     "twin": (str, NoneType),
@@ -89,6 +96,8 @@ class Request(Value):
         twin: which twin of the trace is replayed; None for the trace itself.
         alone: a ClusterQueue or ElasticQuota: only its jobs are replayed, with no more than its nominal
             quota; None for all jobs and quotas.
+        ignore_events: whether a plugin that does not hear of what changes of the cluster is replayed as if
+            nothing changed; otherwise it is an error.
     """
 
     trace: Path | Trace
@@ -110,6 +119,7 @@ class Request(Value):
     seed: int
     twin: Twin | None
     alone: str | None
+    ignore_events: bool
 
     def __init__(
         self,
@@ -133,6 +143,7 @@ class Request(Value):
         seed: int = 0,
         twin: str | Twin | None = None,
         alone: str | None = None,
+        ignore_events: bool = False,
     ) -> None:
         """Texts become what they stand for; see `harness.replay` for the arguments.
 
@@ -152,6 +163,7 @@ class Request(Value):
                 "twin": twin,
                 "alone": alone,
                 "force": force,
+                "ignore_events": ignore_events,
                 "unfinished": unfinished,
                 "seed": seed,
             }
@@ -181,6 +193,7 @@ class Request(Value):
             "seed": int(seed),
             "twin": _twin(twin) if isinstance(twin, str) else twin,
             "alone": alone,
+            "ignore_events": ignore_events,
         }
         for name, value in chosen.items():
             object.__setattr__(self, name, value)
@@ -245,9 +258,12 @@ class Request(Value):
             look_at(policy)  # before the trace is read: somebody may edit it meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
         cluster = cluster_for(self.cluster, trace, self.calibration)
+        if cluster.timed:
+            origin = trace.origin if trace.kind == "timestamp" else None
+            cluster = _unrolled.answer(trace, cluster, partial(unrolled, cluster, origin))
         policy = policy or _policy(default_plugin(cluster), plugins)
         check_fit(trace, cluster, by_queues=policy.admits_by_queues(cluster))
-        trace = homed(trace, cluster)
+        trace = homed(trace, ever(cluster))
         if policy.record:
             check_recorded(trace)
         begun, work = beginning(
@@ -282,6 +298,7 @@ class Request(Value):
             work=work,
             twin=self.twin,
             alone=self.alone,
+            ignore_events=self.ignore_events,
         )
 
     def _shaken(

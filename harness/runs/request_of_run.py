@@ -74,6 +74,7 @@ def _told(run: Run, plugins: Plugins) -> Request:
         at_start=settings.get("at_start"),
         unfinished=settings.get("unfinished", DRAW),
         seed=settings.get("seed", 0),
+        ignore_events=settings.get("ignore_events", False),
     )
 
 

@@ -16,6 +16,7 @@ from harness.base.arguments import wrong
 from harness.base.errors import RunError
 from harness.base.tables.parquet import FEW, TIMES, ShortTable
 from harness.plugins.measurement import Measurement, Window
+from harness.runs.epochs import Epoch, epochs
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import as_now, with_numbers
 
@@ -195,6 +196,31 @@ class Run:
     def capacity(self) -> Mapping[str, int]:
         """Resource -> amount of the whole cluster."""
         return dict(self.info["cluster"]["capacity"])
+
+    @cached_property
+    def epochs(self) -> list[Epoch]:
+        """The spans of time between changes of the cluster, in order; one where nothing changes."""
+        return epochs(self.info["cluster"])
+
+    def capacity_time(self, resource: str, window: Window) -> int | None:
+        """Resource-time of all that there is within a window; None of a resource without a limit at any time.
+
+        Args:
+            resource: the resource.
+            window: from when until when.
+        """
+        total, until = 0, window.end
+        for begin, cluster in reversed(self.epochs):
+            since = max(begin, window.start)
+            if since < until or begin <= window.start:
+                capacity = cluster["capacity"].get(resource)
+                if capacity is None:
+                    return None
+                total += capacity * (until - since)
+                until = since
+            if begin <= window.start:
+                break
+        return total
 
     @property
     def resources(self) -> list[str]:

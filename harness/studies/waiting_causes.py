@@ -21,6 +21,7 @@ from harness.models.kube.room import Room
 from harness.policy import (
     Admit,
     Bind,
+    Change,
     Decision,
     Job,
     Nominate,
@@ -101,6 +102,10 @@ class Causes:
             method = getattr(policy, name, None)
             if method is not None:
                 setattr(self, name, method)
+        changed = getattr(policy, "changed", None)
+        if changed is not None:
+            self._tell_changed = changed
+            self.changed = self._alter
         self._within_quota = getattr(policy, "within_quota", None)
         self._room = Room(cluster) if cluster.nodes else None
         self._begin: int | None = None
@@ -149,6 +154,14 @@ class Causes:
                 self._withdraw(waiting)
         self._change(job)
         self._policy.release(job, pods, now, why)
+
+    def _alter(self, change: Change, now: int) -> Iterator[Decision]:
+        self._reach(now)
+        if self._begin is not None:
+            heappush(self._due, self._minute(now))
+        for decision in self._tell_changed(change, now) or ():
+            self._take(decision)
+            yield decision
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """See `Policy`."""

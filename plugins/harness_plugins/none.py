@@ -10,7 +10,7 @@ for exactly the same share one, because where the first of them does not fit non
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -35,6 +35,8 @@ from harness.base.options import refuse_set
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups, stopped_queues
 from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Request
 from harness.models.kube.running import running_jobs
+from harness.models.never import OverTime
+from harness.policy import Change
 from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
 
@@ -97,8 +99,18 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """On nodes as kube-scheduler has it, else by quotas."""
     if cluster.nodes:
         return fits_no_node(cluster, options)
-    quotas = Quotas(cluster, borrow=options["borrow"])
-    return lambda job: quotas.request(job).never
+    return never_by_quotas(cluster, options)
+
+
+def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs quotas never let in, whatever changes."""
+
+    def judge(state: Cluster) -> Possible:
+        quotas = Quotas(state, borrow=options["borrow"])
+        return lambda job: quotas.request(job).never
+
+    over_time = OverTime(cluster, judge)
+    return lambda job: next(iter(over_time(job)), None)
 
 
 def _by_queues(cluster: Cluster) -> bool:
@@ -137,6 +149,7 @@ class JobQueue:
         self._by_priority = options["order"] == "priority"
         self._strict = options["blocking"] == "strict"
         self._quotas = Quotas(cluster, borrow=options["borrow"])
+        self._never = never_by_quotas(cluster, options) if cluster.changes else None
         self._subqueues: dict[object, SubQueue] = {}
         self._open: list[SubQueue] = []  # sub-queues that may start a job now
         self._blocked: dict[int, list[SubQueue]] = {}  # home -> sub-queues whose first job did not fit
@@ -144,11 +157,15 @@ class JobQueue:
         self._rejected: list[tuple[Job, Never]] = []
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job waits in its sub-queue, or is remembered as one that can never run."""
+        """A job waits in its sub-queue, or is remembered as one that can never run, whatever changes."""
         request = self._quotas.request(job)
-        if request.never is not None:
+        if request.never is not None and (self._never is None or self._never(job) is not None):
             self._rejected.append((job, request.never))
             return
+        self._queue_up(job, request)
+
+    def _queue_up(self, job: Job, request: Request) -> None:
+        """A job waits in its sub-queue."""
         key: object = request.queue if self._strict else (request.queue, job.pod_sets)
         subqueue = self._subqueues.get(key)
         if subqueue is None:
@@ -162,6 +179,16 @@ class JobQueue:
         assignment = self._assignments.pop(job.index)
         self._quotas.refund(assignment)
         self._open += self._blocked.pop(assignment.home, ())
+
+    def changed(self, change: Change, now: int) -> Iterable[Decision]:
+        """See `Policy`: jobs that hold quota keep it, and all others are looked at again."""
+        self._assignments = self._quotas.follow(change.cluster, self._assignments)
+        before, self._subqueues = self._subqueues, {}
+        self._open, self._blocked = [], {}
+        for subqueue in before.values():
+            for _, _, job, _ in subqueue.jobs:
+                self._queue_up(job, self._quotas.request(job))
+        return ()
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
         """See `Policy`."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plugins import loading as plugins
+from harness import plugins
 from harness.plugins.conformance import Report, check, read_cases
 
 HERE = Path(__file__).parent
@@ -21,6 +21,10 @@ CORPORA = (
     "kube-cycles-wide-dev",
     "kube-large-named",
     "kube-large-dev",
+    "kube-events-named",
+    "kube-events-dev",
+    "kube-large-events-named",
+    "kube-large-events-dev",
     "elasticquota-upstream",
     "elasticquota-dev",
     "koordinator-runtime-dev",
@@ -35,6 +39,7 @@ CORPORA = (
     *(f"kueue-cycles-v0.{minor}-dev" for minor in range(13, 20)),
     "kueue-afs-dev",
     "kueue-podsready-dev",
+    "kueue-events-dev",
     "kueue-tas-dev",
     "kueue-tas-cycles-dev",
     "kueue-perf-baseline",

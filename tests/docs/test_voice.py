@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+import importlib
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -15,16 +15,11 @@ ALLOWED = {name: int(count) for name, count in map(str.split, LINES)}
 """How many faults a page may still have; `python scripts/voice.py --count` prints these lines."""
 
 
-@pytest.fixture(scope="module")
-def voice() -> ModuleType:
+@pytest.fixture
+def voice(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """`scripts/voice.py`, which is in no package."""
-    spec = importlib.util.spec_from_file_location("harness_voice", ROOT / "scripts" / "voice.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["harness_voice"] = module
-    spec.loader.exec_module(module)
-    return module
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    return importlib.import_module("voice")
 
 
 def test_no_page_reads_worse_than_it_did(voice: ModuleType) -> None:
@@ -76,3 +71,29 @@ def test_docstrings_and_messages_are_read_too(voice: ModuleType) -> None:
     source = f'def f(x):\n    """{long} two three."""\n    return f"{long} {{x}} four."\n'
     found = voice.faults_of_code(source)
     assert [(fault.line, fault.kind) for fault in found] == [(2, "31 words"), (3, "31 words")]
+
+
+LONG = "word " * 40
+PAGES = (
+    f"{LONG}\n{LONG}",
+    f"- {LONG}\n  {LONG}\n- short",
+    f"1. {LONG}\n\n   {LONG}",
+    "z " + "x" * 115 + " - y",
+    "y " * 58 + "`a code span of words`",
+    f"| {LONG} |\n\n    {LONG}\n\n```\n{LONG}\n```\n\n> {LONG}\n\n[a]: {'x' * 130}",
+    "short\nlines",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_wrapping_changes_nothing_but_lines(voice: ModuleType, page: str) -> None:
+    """What is read stays, also where a line begins with a sign; twice is once; code and tables stay."""
+    wrapped = importlib.import_module("wrap_pages").wrapped
+    made = wrapped(page)
+    assert made.split() == page.split()
+    assert wrapped(made) == made
+    assert [each.text.split() for each in voice.passages(made)] == [
+        each.text.split() for each in voice.passages(page)
+    ]
+    kept = r"[|>\[ `]"
+    assert all(len(line) <= 120 or re.match(kept, line) or "```" in made for line in made.split("\n"))

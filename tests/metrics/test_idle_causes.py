@@ -325,7 +325,7 @@ def test_a_damaged_table_of_causes_is_found(replayed: Replayed) -> None:
 def test_parts_are_by_largest_remainder_whatever_jobs_ask_for(asks: list[tuple[int, int]], idle: int) -> None:
     """As one works it out job by job: the rounded part, and one more for the largest remainders, by order."""
     total = sum(amount for amount, _ in asks)
-    split = _Split(min(idle, total), [cause for _, cause in asks], 0)
+    split = _Split([(-1, min(idle, total))], [cause for _, cause in asks], 0)
     for job, (amount, _) in enumerate(asks):
         split.move(job, amount, 0)
     split.reach(1)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from harness.base.text import shortened, told_apart
 
 PLUGIN, OPTION, SETTING, TRACE, CLUSTER, NODES = "plugin", "option", "setting", "trace", "cluster", "nodes"
+EVENTS = "events"
 """Kinds beside those of Kubernetes' objects."""
 
 _NAMED = 3  # of the objects that changed alike
@@ -56,6 +57,8 @@ def summarized(distinctions: Iterable[Distinction]) -> list[str]:
 def _told(alike: Sequence[Distinction]) -> str:
     """A change of one object, or of several that changed alike."""
     kind, _, field, before, after = alike[0]
+    if kind == EVENTS:
+        return f"{kind}: {after}" if before is None else f"{kind}: {before} -> {after or 'none'}"
     names = told_apart((each.name for each in alike), _WIDEST)
     listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if names[_NAMED:] else "")
     about = f"{'' if kind == SETTING else kind} {listed}".strip()

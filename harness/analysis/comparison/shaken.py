@@ -1,8 +1,8 @@
 """Figures over twins of the trace: every metric has a paired interval, those of runs as a whole too.
 
-All runs are replayed on the same twins (`harness.trace.shake`). How values are averaged and compared,
-also where some are missing, `harness.analysis.comparison.paired` says. What an interval is of is the mean paired
-difference over that jitter, of that trace: it says nothing of other months.
+All runs are replayed on the same twins (`harness.trace.shake`). `comparison.paired` says how values
+are averaged and compared, also where some are missing. An interval is one of the mean paired difference over
+that jitter, of that trace. It says nothing of other months.
 """
 
 from __future__ import annotations

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.analysis.comparison.clusters import cluster_distinctions
-from harness.analysis.comparison.distinction import OPTION, PLUGIN, SETTING, TRACE, Distinction
+from harness.analysis.comparison.distinction import EVENTS, OPTION, PLUGIN, SETTING, TRACE, Distinction
 from harness.analysis.comparison.pairs import trace_text
 from harness.base.options import factor_text, option_text
 from harness.base.units import exact_duration
+from harness.runs.epochs import summary
 from harness.runs.run import Run
 
 _NONE = "none"
@@ -42,6 +43,7 @@ def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
         *_options(ours["policy"], theirs["policy"], same_plugin),
         *_settings(ours["settings"], theirs["settings"]),
         *_trace(base, run),
+        *_events(ours["cluster"], theirs["cluster"]),
         *cluster_distinctions(ours["cluster"], theirs["cluster"]),
     ]
 
@@ -91,6 +93,13 @@ def _settings(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Dis
 def _trace(base: Run, run: Run) -> Iterator[Distinction]:
     if base.info["trace"]["sha256"] != run.info["trace"]["sha256"]:
         yield Distinction(TRACE, "", "", trace_text(base), trace_text(run))
+
+
+def _events(base: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[Distinction]:
+    """What changes while they are replayed."""
+    found = [each.get("events", []) for each in (base, other)]
+    if found[0] != found[1]:
+        yield Distinction(EVENTS, "", "", *(summary(each) or None for each in found))
 
 
 def _called(key: str) -> str:

@@ -16,6 +16,7 @@ from harness.base.units import exact_duration, format_amount, format_duration
 from harness.policy import (
     Admit,
     Bind,
+    Change,
     Decision,
     Job,
     Nominate,
@@ -128,6 +129,10 @@ class Observer:
         if ready is not None:  # the engine tells it only to policies that have the method
             self._tell_ready = ready
             self.ready = self._be_ready
+        changed = getattr(policy, "changed", None)
+        if changed is not None:
+            self._tell_changed = changed
+            self.changed = self._change
         stand, skip = getattr(policy, "standing", None), getattr(policy, "skip", None)
         if leaps and stand is not None and skip is not None:
             self._stand, self._have_skip = stand, skip
@@ -159,6 +164,15 @@ class Observer:
     def _be_ready(self, job: Job, pods: range, now: int) -> None:
         self._hear(now, "ready", f"is ready: {_pods(job, pods)}", job)
         self._tell_ready(job, pods, now)
+
+    def _change(self, change: Change, now: int) -> Iterator[Decision]:
+        self._now = now
+        edit = change.edit
+        how = "is gone" if edit.after is None else "is new" if edit.before is None else "changes"
+        self._said.append(Said(True, "changes", f"{edit} {how}", ()))
+        for decision in self._tell_changed(change, now) or ():
+            self._said.append(_decided(decision, self._origin))
+            yield decision
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """See `Policy`."""

@@ -16,6 +16,7 @@ from harness.analysis.explanation.vocabulary import Units
 from harness.base.errors import RunError
 from harness.base.text import aligned, counted, printable, times
 from harness.base.units import format_duration
+from harness.runs.epochs import sentence
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queue
@@ -68,16 +69,23 @@ class Moment:
         """
         most = len(self._lives.jobs) + self._run.info["outcome"]["jobs"] if everything else _SHOWN
         parts = (
-            [self._of_run(most)]
+            [self._of_run(most), self._changed(most)]
             if self.at is None
-            else [self._standing(), self._waiting(most), self._decided(most)]
+            else [self._standing(), self._waiting(most), self._changed(most), self._decided(most)]
         )
         return "\n\n".join(part for part in (*parts, self._end()) if part)
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values; times and durations are microseconds."""
         stopped = None if self._run.stopped is None else self._run.stopped.plain()
+        events = [
+            event
+            for event in self._run.info["cluster"].get("events", ())
+            if self.at is None or event["at_us"] <= self.at
+        ]
         data: dict[str, Any] = {"schema": "1", "queue": self.queue, "at": self.at, "stopped": stopped}
+        if events:
+            data["events"] = [{"at": event["at_us"], "edits": event["edits"]} for event in events]
         if self.at is None:
             data["jobs"] = self._jobs.to_dicts()
             data["preempted"], data["preempts"] = (table.to_dicts() for table in self._preemptions)
@@ -318,6 +326,21 @@ class Moment:
         if rows.height > most:
             lines.append(f"  … and {rows.height - most:,} more")
         return "\n".join(printable(line) for line in lines)
+
+    def _changed(self, most: int) -> str:
+        """What changed of the cluster: in all of the run, or last up to the instant that was asked for."""
+        told = [
+            (event["at_us"], f"  {self._clock.text(event['at_us'])}: {sentence(edit)}")
+            for event in self._run.info["cluster"].get("events", ())
+            for edit in event["edits"]
+            if self.at is None or event["at_us"] <= self.at
+        ]
+        if self.at is not None:
+            told = [each for each in told if each[0] == told[-1][0]]
+        lines = [line for _, line in told]
+        more = [f"  … and {len(lines) - most:,} more"] if len(lines) > most else []
+        title = "changes of the cluster" if self.at is None else "last change of the cluster"
+        return "\n".join(map(printable, [title, *lines[:most], *more])) if lines else ""
 
     def _decisions(self, which: pl.Expr) -> pl.DataFrame:
         with reading(self._run.path):

@@ -10,6 +10,7 @@ from harness.analysis.explanation.vocabulary import Figures, Table, Units, share
 from harness.base.text import counted
 from harness.base.units import HOUR, format_duration
 from harness.cluster.kinds.kueue_configuration import TO_FINAL_SHARE, TO_INITIAL_SHARE
+from harness.policy import LOST_WITH_NODE
 
 _NAMED = 3
 
@@ -155,8 +156,10 @@ class Sentences:
         return f"{text}; it starts when jobs that are leaving are gone" if event.waits else text
 
     def _evicted(self, event: Event) -> str:
-        figures = event.figures
-        if not event.others:
+        figures, lost = event.figures, event.reason == LOST_WITH_NODE
+        if lost:
+            text = f"{_nodes(event.nodes)} is gone{_because(event)}"
+        elif not event.others:
             text = f"{'preempted' if event.what == 'preempt' else 'evicted'}{_because(event)}"
         else:
             text = f"preempted by {self._side(event.others[0])}{_because(event)}"
@@ -164,7 +167,8 @@ class Sentences:
             text += f", round {figures.round} without progress"
         text += f": {pods(event.pods)}"
         if event.nodes:
-            text += f" on {_nodes(event.nodes)}"
+            there = "was there" if event.pods == 1 else "were there"
+            text += f" {there}" if lost else f" on {_nodes(event.nodes)}"
         parts = [text, *self._rule(figures)]
         if figures.message and not event.others:
             parts.append(figures.message)
@@ -174,8 +178,8 @@ class Sentences:
                 for resource, amount in event.lost_amounts.items()
             )
             ran = format_duration(event.ran or 0)
-            lost = f"{format_duration(event.lost)} of work{summed(event.lost_pods)}"
-            parts.append(f"it had run for {ran} and lost {lost}" + (f" ({hours})" if hours else ""))
+            work = f"{format_duration(event.lost)} of work{summed(event.lost_pods)}"
+            parts.append(f"it had run for {ran} and lost {work}" + (f" ({hours})" if hours else ""))
         elif event.ran:
             parts.append(f"it had run for {format_duration(event.ran)} and lost no work")
         elif event.ran is not None:

@@ -15,12 +15,22 @@ from harness.analysis.metrics.daily import Daily
 from harness.analysis.metrics.exact import exact_sum, resource_times
 from harness.analysis.metrics.ideal import total
 from harness.analysis.metrics.inequality import jain
-from harness.analysis.metrics.levels import Holder, Piece, holder_of_jobs, holders, pieces, unused_quotas
+from harness.analysis.metrics.levels import (
+    Holder,
+    Piece,
+    holder_of_jobs,
+    holders,
+    holders_then,
+    nominal_of,
+    pieces,
+    quotas_named,
+    unused_quotas,
+)
 from harness.analysis.metrics.shares import Sharing, changes_at_once
 from harness.analysis.metrics.waiting import mean_slowdowns
 from harness.base.arrays import Floats, codes, firsts, quotients
-from harness.base.units import INT64_MAX
 from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
+from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
 _NEAR = 1 << 15  # holders times instants
@@ -49,7 +59,7 @@ class _Shares:
 
     def __init__(self, run: Run, users: Sequence[Holder], window: Window) -> None:
         self._daily = Daily(window)
-        self._sharing = Sharing(run, users)
+        self._sharing = Sharing(run)
         self._off: list[float] = []
         self._ideal: list[float] = []
         self._jain: list[float] = []
@@ -116,16 +126,16 @@ class _Owed:
     def __init__(self, run: Run, users: Sequence[Holder]) -> None:
         self._resources = run.resources
         self._users = users
-        self._nominal = [
-            np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
-            for each in run.resources
-        ]
+        self._epochs = run.epochs
+        self._named = quotas_named(run)
+        self._nominals = [nominal_of(run, then) for then in holders_then(run)]
         self._sums = [[0] * len(users) for _ in run.resources]
 
     def add(self, piece: Piece) -> None:
         """Take a piece into account."""
         begins = np.flatnonzero(firsts(piece.holder))
-        for number, (nominal, sums) in enumerate(zip(self._nominal, self._sums, strict=True)):
+        nominals = self._nominals[number_at(self._epochs, int(piece.times[0]))]
+        for number, (nominal, sums) in enumerate(zip(nominals, self._sums, strict=True)):
             due = np.minimum(nominal[piece.holder], piece.levels[f"demand{number}"])
             short = (due - piece.levels[f"allocated{number}"]).clip(0)
             for holder, owed in enumerate(resource_times(short, piece.span, begins)):
@@ -137,7 +147,7 @@ class _Owed:
         for resource, sums in zip(self._resources, self._sums, strict=True):
             owed = {user.name: amount for user, amount in zip(self._users, sums, strict=True)}
             of_each = [
-                owed.get(each.name, 0) if each.nominal and resource in each.nominal else None
+                owed.get(each.name, 0) if resource in self._named.get(each.name, ()) else None
                 for each in every
             ]
             known = [amount for amount in of_each if amount is not None]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from harness.analysis.metrics.lending import Cell
-from harness.analysis.metrics.levels import Moves, Piece, cut, holder_of_jobs, holders
+from harness.analysis.metrics.levels import Moves, Piece, cut, holder_of_jobs, holders, turns_of
 from harness.analysis.metrics.pod_moves import counts_of
 from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
 from harness.analysis.metrics.quota_held import latency_of, unbound_evictions
@@ -36,7 +36,8 @@ def level_of(cell: Cell) -> str:
 def flavor_pieces(run: Run, window: Window, cells: Sequence[Cell], *, changes: int) -> Iterator[Piece]:
     """The levels of all holders in some cells, see `harness.analysis.metrics.levels.pieces`."""
     names = [level_of(cell) for cell in cells]
-    yield from cut(_moves(run, window, cells), len(holders(run)), names, window, changes=changes)
+    found, users = _moves(run, window, cells), len(holders(run))
+    yield from cut(found, users, names, window, changes=changes, turns=turns_of(run))
 
 
 def _moves(run: Run, window: Window, cells: Sequence[Cell]) -> Iterator[Moves]:

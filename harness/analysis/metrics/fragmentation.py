@@ -46,10 +46,9 @@ class _Decisions(NamedTuple):
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The part of each resource's capacity that was of no use; null where no nodes are known."""
     pools = run.info["cluster"].get("allocatable", [])
-    span = window.end - window.start
     wasted = _wasted(run, window, pools) if pools and len(request_columns(run)) else None
     for place, resource in enumerate(run.resources):
-        whole = run.capacity.get(resource, 0) * span
+        whole = run.capacity_time(resource, window)
         share = wasted[place] / whole if wasted is not None and whole else None
         yield Measurement("fragmentation", share, SHARE, "lower", resource=resource)
 

@@ -59,7 +59,7 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """
     found = _idle(run, window) if has_causes(run) and pod_sizes(run).each else None
     for place, resource in enumerate(run.resources):
-        whole = run.capacity.get(resource, 0) * (window.end - window.start)
+        whole = run.capacity_time(resource, window)
         for number, metric in enumerate(METRICS):
             share = found[place][number] / whole if found is not None and whole else None
             yield Measurement(metric, share, SHARE, "lower" if number else "", resource=resource)
@@ -111,10 +111,10 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
     causes[job[::-1]] = cause[::-1]  # that of the first judgement stays
     found = []
     for place, resource in enumerate(run.resources):
-        capacity = run.capacity.get(resource)
         asked, held = moved.asked[place], moved.held[place]
         some = (asked != 0) | (held != 0)
-        split = _Split(0 if capacity is None else capacity, causes.tolist(), window.start)
+        capacity = [(begin, cluster["capacity"].get(resource, 0)) for begin, cluster in run.epochs]
+        split = _Split(capacity, causes.tolist(), window.start)
         time = np.append(moved.time[some], at)
         order = time.argsort(kind="stable")
         both = np.append(moved.job[some], job), np.append(asked[some], cause), np.append(held[some], cause)
@@ -155,7 +155,7 @@ class _Split:
     """Adds up what is idle of a resource, by cause.
 
     Args:
-        capacity: of the resource.
+        capacity: of the resource, each from some time on.
         causes: of each job, its cause at first.
         begin: from when.
 
@@ -163,9 +163,10 @@ class _Split:
         sums: without demand, and for each cause.
     """
 
-    def __init__(self, capacity: int, causes: list[int], begin: int) -> None:
+    def __init__(self, capacity: list[tuple[int, int]], causes: list[int], begin: int) -> None:
         self.sums = [0] * len(METRICS)
-        self._capacity = capacity
+        self._capacity = 0
+        self._capacities = list(reversed(capacity))
         self._causes = causes
         self._since = begin
         self._held = 0
@@ -177,6 +178,14 @@ class _Split:
 
     def reach(self, time: int) -> None:
         """Levels stay as they are up to a time."""
+        while self._capacities and self._capacities[-1][0] < time:
+            begin, capacity = self._capacities.pop()
+            self._reach(begin)
+            self._capacity = capacity
+        self._reach(time)
+
+    def _reach(self, time: int) -> None:
+        """The same, while the capacity does, too."""
         span = time - self._since
         if span <= 0:
             return

@@ -32,16 +32,21 @@ class Integrals:
 
     Args:
         owners: how many there are.
-        limits: of each resource, how much of what is asked for counts; None for all of it.
+        limits: from some times on, of each resource, how much of what is asked for counts; None for all of
+            it. The first ones hold from the beginning.
         window: from when until when; nothing is held or asked for at its beginning.
     """
 
-    def __init__(self, owners: int, limits: Sequence[int | None], window: Window) -> None:
+    def __init__(
+        self, owners: int, limits: Sequence[tuple[int, Sequence[int | None]]], window: Window
+    ) -> None:
         self._end = window.end
-        self._limits = [min(INT64_MAX if limit is None else limit, INT64_MAX) for limit in limits]
+        first, *later = limits
+        self._later = [each for each in later if each[0] < window.end]
+        self._limits = _numbers(first[1])
         self._since = np.full(owners, window.start)
-        self._levels = [np.zeros((2, owners), np.int64) for _ in limits]
-        self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in limits]
+        self._levels = [np.zeros((2, owners), np.int64) for _ in first[1]]
+        self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in first[1]]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Take into account that levels move.
@@ -51,6 +56,18 @@ class Integrals:
             owner: the number of whose levels move.
             moves: of each resource, how far what is held moves, and what is held or asked for.
         """
+        while self._later and len(time) and self._later[0][0] <= time[-1]:
+            begin, limits = self._later.pop(0)
+            until = int(time.searchsorted(begin))
+            self._add(time[:until], owner[:until], [(held[:until], asks[:until]) for held, asks in moves])
+            self._reach(begin)
+            self._limits = _numbers(limits)
+            time, owner = time[until:], owner[until:]
+            moves = [(held[until:], asks[until:]) for held, asks in moves]
+        self._add(time, owner, moves)
+
+    def _add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
+        """The same, while limits stay as they are."""
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
         before = np.append(0, ranked[:-1])[: len(ranked)]
@@ -68,12 +85,21 @@ class Integrals:
 
     def sums(self) -> list[list[Held]]:
         """Of each owner what its levels of every resource come to; what they are now lasts until the end."""
-        groups = Groups(np.arange(len(self._since)))
-        for place, (held, asked) in enumerate(self._levels):
-            self._integrate(place, held, asked, self._end - self._since, groups)
-        self._since[:] = self._end
+        for begin, limits in self._later:
+            self._reach(begin)
+            self._limits = _numbers(limits)
+        self._later = []
+        self._reach(self._end)
         owned = zip(*self._sums, strict=True)
         return [[Held(*of_resource) for of_resource in of_owner] for of_owner in owned]
+
+    def _reach(self, time: int) -> None:
+        """Levels stay as they are up to a time."""
+        groups = Groups(np.arange(len(self._since)))
+        spans = (time - self._since).clip(0)
+        for place, (held, asked) in enumerate(self._levels):
+            self._integrate(place, held, asked, spans, groups)
+        self._since[:] = np.maximum(self._since, time)
 
     def _integrate(self, place: int, held: Ints, asked: Ints, spans: Ints, groups: Groups) -> None:
         """Add levels that hold for some spans."""
@@ -82,3 +108,7 @@ class Integrals:
             sums = exact.resource_times(level, spans, groups.begins)
             for number, amount in zip(groups.keys[groups.begins].tolist(), sums, strict=True):
                 of_resource[number][kind] += amount
+
+
+def _numbers(limits: Sequence[int | None]) -> list[int]:
+    return [min(INT64_MAX if limit is None else limit, INT64_MAX) for limit in limits]

@@ -45,9 +45,13 @@ class Pool(NamedTuple):
     elastic: bool = False
 
 
-def cells_of(run: Run) -> list[Cell]:
-    """What is borrowed and lent in a run: resources, each flavor by itself where a resource has several."""
-    cluster = run.info["cluster"]
+def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
+    """What is borrowed and lent in a run: resources, each flavor by itself where a resource has several.
+
+    Args:
+        run: the run.
+        cluster: what it says of the cluster for the while.
+    """
     found: dict[Cell, None] = {}
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
         for flavor, of_flavor in spec.get("flavors", {}).items():

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from harness.base.arrays import Groups, Ints, codes, firsts, numbers
 from harness.base.tables.schemas import TIMELINE_QUEUE
+from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 from harness.plugins.scopes import QUEUE, QUOTA, Scope
 from harness.runs.known import once
@@ -174,11 +175,17 @@ def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USE
         kinds: which levels, see `moves`.
     """
     users, names = len(holders(run)), level_names(run, kinds)
-    yield from cut(moves(run, window, kinds), users, names, window, changes=changes)
+    yield from cut(moves(run, window, kinds), users, names, window, changes=changes, turns=turns_of(run))
 
 
 def cut(
-    found: Iterable[Moves], owners: int, names: Sequence[str], window: Window, *, changes: int
+    found: Iterable[Moves],
+    owners: int,
+    names: Sequence[str],
+    window: Window,
+    *,
+    changes: int,
+    turns: Sequence[int] = (),
 ) -> Iterator[Piece]:
     """The levels that moves come to, from the beginning of a window to its end.
 
@@ -188,13 +195,21 @@ def cut(
         names: of the levels.
         window: what is measured; nothing moves before it.
         changes: how many a piece has, about.
+        turns: times at which a new piece begins, in order.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     start = window.start
     nothing = np.zeros(0, np.int64)
     waiting = Moves(nothing, nothing, dict.fromkeys(state, nothing))
+    ahead = [each for each in reversed(turns) if window.start < each < window.end]
     for batch in found:
         waiting = waiting.then(batch)
+        while ahead and len(waiting.time) and waiting.time[-1] >= ahead[-1]:
+            turn = ahead.pop()
+            done = int(waiting.time.searchsorted(turn))
+            piece, state = _piece(state, waiting.part(slice(done)), start, turn)
+            waiting, start = waiting.part(slice(done, None)), turn
+            yield piece
         while len(waiting.time) > changes:
             # The instant of the last one may go on in what follows.
             last = int(waiting.time[changes - 1])
@@ -206,6 +221,11 @@ def cut(
             waiting = waiting.part(slice(done, None))
             yield piece
             start = last
+    while ahead:
+        turn = ahead.pop()
+        piece, state = _piece(state, waiting, start, turn)
+        waiting, start = waiting.part(slice(0)), turn
+        yield piece
     yield _piece(state, waiting, start, window.end)[0]
 
 
@@ -297,8 +317,36 @@ def holder_behind(run: Run) -> Mapping[str, str]:
     return {name: quota or name for name, quota in quota_of.items()}
 
 
-def _holder(run: Run, name: str) -> Holder:
-    quota = run.info["cluster"]["queues"].get(name)
+def turns_of(run: Run) -> list[int]:
+    """When the cluster changes: quotas, weights and capacity stay from one of these times to the next."""
+    return [begin for begin, _ in run.epochs[1:]]
+
+
+def holders_then(run: Run) -> list[list[Holder]]:
+    """Every holder as it is in each epoch of a run, see `Run.epochs`."""
+    names = [each.name for each in holders(run)]
+    return [[_holder(run, name, epoch.cluster) for name in names] for epoch in run.epochs]
+
+
+def nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
+    """Of each resource what is the holders' own."""
+    return [
+        np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
+        for each in run.resources
+    ]
+
+
+def quotas_named(run: Run) -> dict[str, set[str]]:
+    """Quota -> the resources that it is given for at some time."""
+    found: dict[str, set[str]] = {}
+    for _, cluster in run.epochs:
+        for name, quota in cluster["queues"].items():
+            found.setdefault(name, set()).update(quota["nominal"])
+    return found
+
+
+def _holder(run: Run, name: str, cluster: Mapping[str, Any] | None = None) -> Holder:
+    quota = (run.info["cluster"] if cluster is None else cluster)["queues"].get(name)
     if quota is None:
         return Holder(name)
     return Holder(name, float(Fraction(quota["weight"])), quota["nominal"], "limits" in quota)

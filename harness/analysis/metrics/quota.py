@@ -5,8 +5,8 @@ Jobs that are leaving still hold quota, and so do admitted jobs that have not st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,12 +14,13 @@ import polars as pl
 from harness.analysis.metrics.exact import resource_times
 from harness.analysis.metrics.flavor_levels import flavor_pieces, level_of
 from harness.analysis.metrics.lending import ANY, Cell, Lending, cells_of, pools
-from harness.analysis.metrics.levels import Holder, Piece, cut, holders, level_names, unused_quotas
+from harness.analysis.metrics.levels import Holder, Piece, cut, holders, level_names, turns_of, unused_quotas
 from harness.analysis.metrics.quota_held import held_moves
 from harness.analysis.metrics.quota_tree import QuotaTree, quota_trees
 from harness.base.arrays import Bools, Groups, Ints, as_series, firsts
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Measurement, Window, resource_hours
+from harness.runs.epochs import number_at
 from harness.runs.known import once
 from harness.runs.run import Run
 
@@ -34,25 +35,31 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
     users = holders(run)
     every = sorted([*users, *unused_quotas(run)])
     names = [user.name for user in users]
-    admits = _admits(run)
-    over = [_Over(run, names, resource) for resource in run.resources] if admits else []
+    admits, epochs = _admits(run), run.epochs
+    over = [
+        [_Over(run, cluster, names, resource) for resource in run.resources] if admits else []
+        for _, cluster in epochs
+    ]
     elastic = np.array([each.nominal is not None and not each.limited for each in users], np.bool_)
-    lending = _lending(run, names, admits=admits)
-    whole = {cell: of_cell for cell, of_cell in lending.items() if cell.flavor == ANY}
-    if any(of_resource.trees for of_resource in over) or whole:
+    lending = [_lending(run, cluster, names, admits=admits) for _, cluster in epochs]
+    whole = any(cell.flavor == ANY for then in lending for cell in then)
+    if whole or any(of_resource.trees for then in over for of_resource in then):
         kinds = ("held", "allocated") if elastic.any() else ("held",)
         found, levels = held_moves(run, window, kinds), level_names(run, kinds)
-        for piece in cut(found, len(users), levels, window, changes=_CHANGES):
-            for of_resource in over:
+        for piece in cut(found, len(users), levels, window, changes=_CHANGES, turns=turns_of(run)):
+            at = number_at(epochs, int(piece.times[0]))
+            for of_resource in over[at]:
                 of_resource.add(piece)
-            for cell, of_cell in whole.items():
-                of_cell.add(piece, _quota_held(piece, run.resources.index(cell.resource), elastic))
-    cells = [cell for cell in lending if cell not in whole]
+            for cell, of_cell in lending[at].items():
+                if cell.flavor == ANY:
+                    of_cell.add(piece, _quota_held(piece, run.resources.index(cell.resource), elastic))
+    cells = list(dict.fromkeys(cell for then in lending for cell in then if cell.flavor != ANY))
     if cells:
         for piece in flavor_pieces(run, window, cells, changes=_CHANGES):
-            for cell in cells:
-                lending[cell].add(piece, piece.levels[level_of(cell)])
-    yield from _measurements(_OVER, run, every, {each.resource: each.sums for each in over}, "lower")
+            for cell, of_cell in lending[number_at(epochs, int(piece.times[0]))].items():
+                if cell.flavor != ANY:
+                    of_cell.add(piece, piece.levels[level_of(cell)])
+    yield from _measurements(_OVER, run, every, _over_sums(over), "lower")
     for metric, sums in _sums(lending).items():
         yield from _measurements(metric, run, every, sums, "")
     yield from _held_unbound(run, window, every)
@@ -73,16 +80,18 @@ def _measurements(
             yield resource_hours(metric, known.get(each.name), resource, each.scope, better=better)
 
 
-def _lending(run: Run, names: Sequence[str], *, admits: bool) -> dict[Cell, Lending]:
+def _lending(
+    run: Run, cluster: Mapping[str, Any], names: Sequence[str], *, admits: bool
+) -> dict[Cell, Lending]:
     """What adds up what is borrowed and lent of each resource and flavor that there is quota of.
 
     Pods count against an ElasticQuota whoever binds them, and against a ClusterQueue if they are admitted.
     """
-    if "cohorts" not in run.info["cluster"]:
+    if "cohorts" not in cluster:
         return {}
     of_cells = {
-        cell: [pool for pool in pools(run.info["cluster"], cell) if admits or pool.elastic]
-        for cell in cells_of(run)
+        cell: [pool for pool in pools(cluster, cell) if admits or pool.elastic]
+        for cell in cells_of(run, cluster)
     }
     return {cell: Lending(some, names) for cell, some in of_cells.items() if some}
 
@@ -103,10 +112,20 @@ def _quota_held(piece: Piece, resource: int, elastic: Bools) -> Ints:
     return most
 
 
-def _sums(lending: Mapping[Cell, Lending]) -> dict[str, dict[str, dict[str, float]]]:
-    """What was borrowed and lent: metric -> resource -> quota -> resource-time, summed over flavors."""
+def _over_sums(over: Iterable[Iterable[_Over]]) -> dict[str, dict[str, float]]:
+    """Resource -> quota -> resource-time, summed over epochs."""
+    found: dict[str, dict[str, float]] = {}
+    for of_resource in (each for then in over for each in then):
+        sums = found.setdefault(of_resource.resource, {})
+        for name, amount in of_resource.sums.items():
+            sums[name] = sums.get(name, 0) + amount
+    return found
+
+
+def _sums(lending: Iterable[Mapping[Cell, Lending]]) -> dict[str, dict[str, dict[str, float]]]:
+    """What was borrowed and lent: metric -> resource -> quota -> resource-time, over flavors and epochs."""
     found: dict[str, dict[str, dict[str, float]]] = {_BORROWED: {}, _LENT: {}}
-    for cell, of_cell in lending.items():
+    for cell, of_cell in (each for then in lending for each in then.items()):
         for metric, sums in ((_BORROWED, of_cell.borrowed), (_LENT, of_cell.lent)):
             of_resource = found[metric].setdefault(cell.resource, {})
             for name, amount in sums.items():
@@ -161,6 +180,7 @@ class _Over:
 
     Args:
         run: the run.
+        cluster: what it says of the cluster for the while.
         users: the holders that jobs use; a place among them is the holder's number in a piece.
         resource: the resource.
 
@@ -170,15 +190,15 @@ class _Over:
         sums: ClusterQueue with a quota for the resource, be it 0 -> resource-time.
     """
 
-    def __init__(self, run: Run, users: Sequence[str], resource: str) -> None:
-        quotas = run.info["cluster"]["queues"]
+    def __init__(self, run: Run, cluster: Mapping[str, Any], users: Sequence[str], resource: str) -> None:
+        quotas = cluster["queues"]
         self.resource = resource
         self.sums = {
             name: 0 for name, quota in quotas.items() if "limits" in quota and resource in quota["nominal"]
         }
         self._held = f"held{run.resources.index(resource)}"
         self._numbers = {name: number for number, name in enumerate(users)}
-        trees = quota_trees(run.info["cluster"], resource)
+        trees = quota_trees(cluster, resource)
         self.trees = [tree for tree in trees if any(node.queue in self._numbers for node in tree.nodes)]
 
     def add(self, piece: Piece) -> None:

@@ -15,11 +15,20 @@ import numpy as np
 
 from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
 from harness.analysis.metrics.arrivals import request_columns
-from harness.analysis.metrics.levels import Holder, holder_of_jobs, holders, unused_quotas
+from harness.analysis.metrics.levels import (
+    Holder,
+    holder_of_jobs,
+    holders,
+    holders_then,
+    nominal_of,
+    quotas_named,
+    turns_of,
+    unused_quotas,
+)
 from harness.analysis.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.analysis.metrics.pod_sizes import pod_sizes
 from harness.base.arrays import Bools, Groups, Ints, codes, firsts, numbers
-from harness.base.units import INT64_MAX, SECOND
+from harness.base.units import SECOND
 from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.plugins.scopes import ALL
 from harness.runs.known import meanwhile
@@ -59,6 +68,11 @@ class _Moves(NamedTuple):
     held: Sequence[Ints]
     asked: Sequence[Ints]
 
+    def part(self, some: slice) -> _Moves:
+        """Some of them."""
+        held, asked = ([each[some] for each in kind] for kind in (self.held, self.asked))
+        return _Moves(self.holder[some], self.time[some], held, asked)
+
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
     """The latencies, and for how long quotas were owed anything."""
@@ -85,15 +99,15 @@ def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
     owed: Ints = np.zeros(len(users), np.int64)
     np.add.at(owed, found.holder, found.times)
     of_users = {each.name: int(time) for each, time in zip(users, owed, strict=True)}
-    known = span > 0 and _known(run)
+    known, named = span > 0 and _known(run), quotas_named(run)
     for each in sorted([*users, *unused_quotas(run)]):
-        value = of_users.get(each.name, 0) / span if known and each.nominal else None
+        value = of_users.get(each.name, 0) / span if known and named.get(each.name) else None
         yield Measurement(_OWED, value, SHARE, "lower", each.scope)
 
 
 def _known(run: Run) -> bool:
     """Whether the run says what jobs ask for, and any of them counts against a quota."""
-    return bool(request_columns(run)) and any(user.nominal for user in holders(run))
+    return bool(request_columns(run)) and any(quotas_named(run).get(user.name) for user in holders(run))
 
 
 def _measurements(latencies: Sequence[Figure], scope: str) -> Iterator[Measurement]:
@@ -136,17 +150,14 @@ def _episodes(run: Run, window: Window) -> _Episodes:
 
 def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns]:
     """When holders begin or cease to be owed anything, in order, piece by piece."""
-    nominal = [
-        np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
-        for each in run.resources
-    ]
-    held, asked = ([np.zeros(len(users), np.int64) for _ in nominal] for _ in range(2))
+    nominals = [nominal_of(run, then) for then in holders_then(run)]
+    held, asked = ([np.zeros(len(users), np.int64) for _ in run.resources] for _ in range(2))
     was_owed = np.zeros(len(users), np.bool_)
-    for moves in _moves(run, window):
+    for moves, epoch in _by_epochs(run, window, len(users)):
         groups = Groups(moves.holder)
         last, holder = groups.last, groups.keys
         owed: Bools = np.zeros(len(holder), np.bool_)
-        for place, own in enumerate(nominal):
+        for place, own in enumerate(nominals[epoch]):
             now = []
             for state, moved in ((held[place], moves.held[place]), (asked[place], moves.asked[place])):
                 now.append(groups.running(moved[groups.order]) + state[holder])
@@ -157,6 +168,23 @@ def _turns(run: Run, window: Window, users: Sequence[Holder]) -> Iterator[_Turns
         was_owed[holder[last]] = owed[last]
         turned = owed != before
         yield _Turns(holder[turned], moves.time[groups.order][turned], owed[turned])
+
+
+def _by_epochs(run: Run, window: Window, users: int) -> Iterator[tuple[_Moves, int]]:
+    """The moves, each with the number of its epoch; at the beginning of one all holders are looked at."""
+    epoch, ahead = 0, [begin for begin in turns_of(run) if begin < window.end]
+    still: list[Ints] = [np.zeros(users, np.int64) for _ in run.resources]
+    for moves in _moves(run, window):
+        while epoch < len(ahead) and len(moves.time) and moves.time[-1] >= ahead[epoch]:
+            done = int(moves.time.searchsorted(ahead[epoch]))
+            yield moves.part(slice(done)), epoch
+            moves, begin = moves.part(slice(done, None)), ahead[epoch]
+            epoch += 1
+            yield _Moves(np.arange(users), np.full(users, begin), still, still), epoch
+        yield moves, epoch
+    for begin in ahead[epoch:]:
+        epoch += 1
+        yield _Moves(np.arange(users), np.full(users, begin), still, still), epoch
 
 
 def _moves(run: Run, window: Window) -> Iterator[_Moves]:

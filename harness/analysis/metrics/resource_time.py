@@ -138,8 +138,12 @@ def _together(
     return found
 
 
-def _limits(run: Run) -> list[int | None]:
-    return [run.capacity.get(resource) for resource in run.resources]
+def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
+    """From some times on what there is of each resource."""
+    return [
+        (begin, [cluster["capacity"].get(resource) for resource in run.resources])
+        for begin, cluster in run.epochs
+    ]
 
 
 def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[list[Held]], list[list[Held]]]:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.analysis.metrics.ideal import Wants, ideal_shares
-from harness.analysis.metrics.levels import Holder, Piece
+from harness.analysis.metrics.levels import Holder, Piece, holders_then
 from harness.base.arrays import Bools, Floats, Groups, Ints, quotients
+from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
 _CELLS = 1 << 20  # holders times instants that are looked at together
@@ -50,27 +51,32 @@ class Sharing:
 
     Args:
         run: the run.
-        users: its holders; a place among them is the holder's number.
     """
 
-    def __init__(self, run: Run, users: Sequence[Holder]) -> None:
-        self._capacity = [
-            (number, run.capacity[resource])
-            for number, resource in enumerate(run.resources)
-            if run.capacity.get(resource)
+    def __init__(self, run: Run) -> None:
+        self._epochs = run.epochs
+        self._capacities = [
+            [
+                (number, cluster["capacity"][resource])
+                for number, resource in enumerate(run.resources)
+                if cluster["capacity"].get(resource)
+            ]
+            for _, cluster in run.epochs
         ]
-        self._weight = np.array([user.weight for user in users], np.float64)
+        self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
     def of(self, piece: Piece) -> Shares | None:
         """The shares over a piece; None where nobody asks for anything, or no capacity is known."""
-        if not self._capacity:
+        epoch = number_at(self._epochs, int(piece.times[0]))
+        capacities, weights = self._capacities[epoch], self._weights[epoch]
+        if not capacities:
             return None
         every = [
-            [piece.levels[f"{kind}{number}"] / capacity for number, capacity in self._capacity]
+            [piece.levels[f"{kind}{number}"] / capacity for number, capacity in capacities]
             for kind in ("allocated", "demand")
         ]
         top = np.maximum.reduce(every[1])
-        asks = np.zeros(len(self._weight), np.bool_)
+        asks = np.zeros(len(weights), np.bool_)
         asks[piece.holder[top > 0]] = True
         rows = np.flatnonzero(asks[piece.holder])
         if not len(rows):
@@ -82,7 +88,7 @@ class Sharing:
         # From a level to the next one of its holder, or the end.
         begins = at + (groups.first.cumsum() - 1) * instants
         lasts = np.diff(begins, append=len(groups.begins) * instants)
-        weight = self._weight[groups.keys]
+        weight = weights[groups.keys]
         rises = (top > 0) & (weight > 0)
         demand = np.where(rises, np.minimum(top, 1.0), 0.0)
         limit = np.where(rises, quotients(demand, weight), 0.0)

@@ -37,8 +37,7 @@ def measure(
     span = window.end - window.start
     for scope, times in resource_times(run, window, until, only).items():
         for resource, time in zip(run.resources, times, strict=True):
-            capacity = run.capacity.get(resource)
-            whole = None if capacity is None else capacity * span
+            whole = run.capacity_time(resource, window)
             yield from _of(time, whole, scope, resource)
             if scope == ALL:
                 yield resource_hours(f"utilization.capacity{HOURS}", whole, resource, better="")

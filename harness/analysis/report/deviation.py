@@ -34,7 +34,7 @@ class Deviation(NamedTuple):
 def deviation(run: Run) -> Deviation:
     """How far a run's holders were from their ideal shares."""
     users = holders(run)
-    sharing = Sharing(run, users)
+    sharing = Sharing(run)
     levels: list[pl.DataFrame] = []
     sums = [0] * len(users)
     for piece in pieces(run, run.window, changes=changes_at_once(users)):

@@ -18,6 +18,7 @@ from harness.base.errors import InputError
 from harness.base.options import did_you_mean
 from harness.base.units import exact_number, format_amount, parse_quantity, round_up
 from harness.cluster.changes.remake import remade, require_manifests
+from harness.cluster.changes.timed import has_times
 from harness.cluster.kinds.elastic import is_koordinators
 from harness.cluster.kinds.table import KINDS
 from harness.cluster.model import MOST_NODES, Cluster
@@ -193,6 +194,8 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
         kind = str(content.get("kind"))
         if (str(content.get("apiVersion")).rpartition("/")[0], kind) not in KINDS:
             continue  # Karpenter has NodePools too
+        if has_times(content):
+            continue  # what it says of a figure is not so all the time
         metadata = content.get("metadata") or {}
         name, namespace = str(metadata.get("name")), str(metadata.get("namespace") or "default")
         if kind == "ElasticQuotaTree":

@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 from harness.base.errors import ClusterError, Fault
 from harness.base.json_text import DEEPEST
 from harness.base.options import did_you_mean
+from harness.cluster.changes.over_time import check_states
 from harness.cluster.changes.remake import remade, require_manifests
 from harness.cluster.changes.strategic_merge import DIRECTIVE, Added, Merge
+from harness.cluster.changes.timed import FROM, has_times, timed
 from harness.cluster.coverage.verdicts import Place
 from harness.cluster.draft import INDEX
+from harness.cluster.kinds.core import unpooled
 from harness.cluster.kinds.table import KINDS
 from harness.cluster.load import read_manifests, unpacked
 from harness.cluster.model import Cluster
@@ -47,15 +50,20 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     patches = [item for document in _documents(patch, faults) for item in unpacked(document, faults)]
     if not patches and not faults:
         faults.append(Fault("", "holds no document: give kind, metadata.name and the fields that change"))
-    world = _World(cluster.manifests, faults)
+    names = {_target(each.content).name for each in patches if _target(each.content).kind == "Node"}
+    world = _World(list(unpooled(cluster.manifests, names)), faults)
     for document in patches:
-        world.change(document)
+        if has_times(document.content):
+            world.change_later(document)
+        else:
+            world.change(document)
     if not faults:
         world.check()
     if faults:
         raise ClusterError(source, faults)
     again = cluster.files and isinstance(patch, (str, Path))
     made = remade(cluster, world.documents(), f"{cluster.source} with {source}")
+    check_states(made)
     return replace(made, files=(*cluster.files, source) if again else ())
 
 
@@ -131,27 +139,63 @@ class _World:
         self._objects: list[Mapping[str, Any] | None] = list(manifests)
         self._faults = faults
         self._places: dict[str, list[int]] = {}
+        self._later: dict[int, int] = {}  # a patch with a time -> the object that it is over
+        first: dict[_Target, int] = {}
         for at, content in enumerate(manifests):
-            self._places.setdefault(_target(content).kind, []).append(at)
+            target = _target(content)
+            if target in first and has_times(content):
+                self._later[at] = first[target]
+                continue
+            first.setdefault(target, at)
+            self._places.setdefault(target.kind, []).append(at)
         self._patches: list[tuple[int, Document, Merge]] = []
+        self._added: list[Document] = []
 
     def change(self, document: Document) -> None:
-        """Lay one document over the object that it names."""
+        """Lay one document over the object that it names, and over what holds there from some time on."""
         at = self._find(document)
         if at is None:
+            return
+        if at in self._later.values():
+            metadata = document.content["metadata"]
+            annotations = {**(metadata.get("annotations") or {}), FROM: "0"}
+            content = {**document.content, "metadata": {**metadata, "annotations": annotations}}
+            self.change_later(Document(document.where, content))
             return
         merge = Merge(f"{document.where}, {_target(document.content)}", self._faults)
         self._objects[at] = merge.merged(self._objects[at], document.content)
         self._patches.append((at, document, merge))
 
+    def change_later(self, document: Document) -> None:
+        """Let one document hold over the object that it names from some time on, or until some time."""
+        plain = timed(document, self._faults).document
+        at = self._find(plain)
+        if at is None:
+            return
+        there = self._objects[at]
+        merge = Merge(f"{document.where}, {_target(document.content)}", self._faults)
+        merge.merged(there, plain.content)
+        self._patches.append((at, plain, merge))
+        target = _target(there or {})
+        exact = {"name": target.name, **({"namespace": target.namespace} if target.namespace else {})}
+        metadata = {**document.content["metadata"], **exact}
+        content = {**document.content, "apiVersion": target.version, "metadata": metadata}
+        self._added.append(Document(document.where, content))
+        self._later[len(self._objects) + len(self._added)] = at
+
     def documents(self) -> list[Document]:
-        """The objects that are left; faults name the last patch of one that was changed."""
+        """The objects that are left, and what holds over them at some time.
+
+        Faults name the last patch of an object that was changed.
+        """
         said = {at: document.where for at, document, _ in self._patches}
-        return [
+        gone = {at for at, content in enumerate(self._objects) if content is None}
+        left = [
             Document(said.get(at, ""), content)
             for at, content in enumerate(self._objects)
-            if content is not None
+            if content is not None and self._later.get(at) not in gone
         ]
+        return [*left, *self._added]
 
     # --- which object -------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.base.units import INT64_MAX
@@ -75,11 +75,48 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
             "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
         )
         return
-    digits = len(str(count - 1))
-    for number in range(count):
-        name = f"{pool}-{number:0{digits}}"
+    for name in pool_names(pool, count):
         node = Node(name, allocatable, frozen({**labels, HOSTNAME: name}), taints, unschedulable)
         draft.nodes.add(name, node, fields)
+
+
+def pool_names(pool: str, count: int) -> list[str]:
+    """The names of a pool's nodes, in order."""
+    digits = len(str(count - 1))
+    return [f"{pool}-{number:0{digits}}" for number in range(count)]
+
+
+def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> Iterator[Mapping[str, Any]]:
+    """Manifests with Nodes in the place of each NodePool that has a node of these names.
+
+    So one node of a pool can be changed as any other one.
+    """
+    for content in manifests:
+        nodes = list(_nodes_of(content)) if names and content.get("kind") == "NodePool" else []
+        if any(node["metadata"]["name"] in names for node in nodes):
+            yield from nodes
+        else:
+            yield content
+
+
+def _nodes_of(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The Nodes that a NodePool stands for; none where it is not ours, or faulty."""
+    spec, metadata = content.get("spec"), content.get("metadata")
+    template = spec.get("template") if isinstance(spec, Mapping) else None
+    if content.get("apiVersion") != "harness/v1" or not isinstance(template, Mapping):
+        return
+    assert isinstance(spec, Mapping)
+    assert isinstance(metadata, Mapping)
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    status = {"allocatable": template["allocatable"]} if "allocatable" in template else template.get("status")
+    for name in pool_names(str(metadata.get("name")), spec.get("count", 1)):
+        yield {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {**labels, HOSTNAME: name}},
+            "spec": template.get("spec") or {},
+            "status": status or {},
+        }
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:

@@ -124,7 +124,7 @@ GATES_BY_RELEASE: Mapping[str, str] = Frozen(
         "WorkloadValidationForPodSetMetadata": "18.5=T 19=- 19.1=T",
     }
 )
-"""Gate -> its history (`harness.cluster.kinds.kueue_releases.state_at`), "" where it is older than all of them.
+"""Gate -> its history (see `kueue_releases.state_at`), "" where it is older than all of them.
 
 States: `T` is on and `F` off by default, `T!` and `F!` are locked so. There is no gate where a history says
 `-`, and what it stands for is off; nor where it says `+`, and what it stood for is always on.

@@ -77,12 +77,16 @@ class Taint(Value):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Toleration(Value):
-    """Tolerates taints; an empty key with `Exists` tolerates every key, an empty effect every effect."""
+    """Tolerates taints; an empty key with `Exists` tolerates every key, an empty effect every effect.
+
+    `seconds` is for how long a pod stays on a node with a NoExecute taint; None for ever.
+    """
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether this toleration covers a taint."""
@@ -130,7 +134,8 @@ def read_toleration(fields: Fields) -> Toleration:
         fields.fault("operator", "must be Exists when the key is empty")
     if value and operator == "Exists":
         fields.fault("value", "must be empty with operator Exists")
-    return Toleration(key, operator, value, effect)
+    seconds = fields.integer("tolerationSeconds") if "tolerationSeconds" in fields else None
+    return Toleration(key, operator, value, effect, seconds)
 
 
 def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:

@@ -18,7 +18,7 @@ from bisect import bisect_left, insort_left
 from typing import TypeAlias, final
 
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
-from harness.models.kube.pod import LastingRefusal, Peers, PodInfo
+from harness.models.kube.pod import LastingRefusal, Peers, PodInfo, Template
 
 OFTEN = 4
 """After so many failures every other one means the longest backoff."""
@@ -135,6 +135,28 @@ class Block:
         for group in self.groups.values():
             pods += len(group.pods)
         return pods
+
+    def kinds(self) -> list[tuple[Template, frozenset[str]]]:
+        """Template and rejecting plugins of each of its groups, before a pass."""
+        return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
+
+    def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
+        """Its pods one by one, the first one first, each with the stamp that it would have had alone.
+
+        Args:
+            timestamp: of the first pod.
+            backoff: of all of them.
+        """
+        several = []
+        for group in self.groups.values():
+            for pod in group.pods:
+                pod.rejected_by = group.rejected_by
+                several.append(pod)
+        several.sort(key=_place)
+        for number, pod in enumerate(several):
+            pod.timestamp = timestamp + number
+            pod.backoff = backoff
+        return several
 
     def fails(self, version: int) -> int:
         """How many pods it has, if all fail again as they did before without an attempt; else 0.

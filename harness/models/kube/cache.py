@@ -6,15 +6,15 @@ the log what to work out again, instead of looking at all nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from operator import is_
 from typing import final
 
 from harness.cluster.model import Cluster, Node
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
 
-_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
 _KEPT = 8
 """The log is cut when it is this many times longer than there are nodes."""
 
@@ -29,7 +29,9 @@ class Cache:
     Attributes:
         resources: name -> index, cpu and memory first; the number of pods is counted apart.
         names: the same as a list.
-        nodes: in the order in which they are looked at.
+        nodes: in the order in which they are looked at; one that is gone stays until `settle`.
+        by_name: the nodes that exist.
+        unsettled: whether the order of nodes is to be worked out before the next attempt, see `settle`.
         version: grows with every change of a node.
         last_changed: position of the node that has changed last; -1 before any has.
         freed_at: the version at which a pod last left a node.
@@ -46,13 +48,16 @@ class Cache:
             names |= dict.fromkeys(node.allocatable)
         names.pop("pods", None)
         self.names = list(names)
-        self.resources: Mapping[str, int] = {name: index for index, name in enumerate(self.names)}
+        self.resources: dict[str, int] = {name: index for index, name in enumerate(self.names)}
         ranks = {name: rank for rank, name in enumerate(sorted(cluster.nodes))}
+        self._order = NodeOrder(cluster.nodes.values())
         self.nodes = [
-            NodeInfo(node, position, ranks[node.name], self.resources)
-            for position, node in enumerate(in_turn(cluster.nodes.values()))
+            NodeInfo(cluster.nodes[name], position, ranks[name], self.resources)
+            for position, name in enumerate(self._order.in_turn())
         ]
         self.by_name = {node.name: node for node in self.nodes}
+        self.unsettled = True
+        self._awaited: dict[str, list[PodInfo]] = {}  # absent node -> pods that are nominated to it
         self.labels_of = cluster.namespace_labels
         self.version = 0
         self.last_changed = -1
@@ -63,11 +68,93 @@ class Cache:
         self.attracting: dict[Template, None] = {}
         self.expecting: dict[NodeInfo, None] = {}
         self._log: list[int] = []  # of the versions after `_cut`
-        self._cut = 0
+        self._begin_log()
+
+    def _begin_log(self) -> None:
+        """Nothing that was kept by position holds any more."""
+        self._log.clear()
+        self._cut = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT
         # By position: what is free of each resource, and how many more pods a node takes, last.
         self._left = [[0] * len(self.nodes) for _ in range(len(self.names) + 1)]
         self._left_at = -1
+
+    # --- nodes that change --------------------------------------------------------------------------------
+
+    def put(self, node: Node) -> bool:
+        """A node is there from now on, or is another one than before.
+
+        Returns:
+            Whether it has a resource that no node had before.
+        """
+        new = [name for name in node.allocatable if name not in self.resources and name != "pods"]
+        for name in new:
+            self.resources[name] = len(self.names)
+            self.names.append(name)
+        for each in self.nodes if new else ():
+            each.allocatable += [0] * len(new)
+            each.free += [0] * len(new)
+        self._order.put(node)
+        info = self.by_name.get(node.name)
+        if info is None:
+            info = NodeInfo(node, len(self.nodes), len(self.nodes), self.resources)
+            info.nominated = self._awaited.pop(node.name, [])
+            if info.nominated:
+                self.expecting[info] = None
+            self.nodes.append(info)
+            self.by_name[node.name] = info
+        else:
+            info.become(node, self.resources)
+        self._unsettle()
+        return bool(new)
+
+    def drop(self, name: str) -> None:
+        """A node is gone for all that looks at nodes; its pods are still to be removed one by one.
+
+        Nominations to it stay, and hold again if a node of that name returns.
+        """
+        self._order.drop(name)
+        node = self.by_name.pop(name)
+        if node.nominated:
+            self._awaited[name] = node.nominated
+            node.nominated = []
+            del self.expecting[node]
+        self._unsettle()
+
+    def _unsettle(self) -> None:
+        self.unsettled = True
+        self.version += 1
+        self.freed_at = self.version
+        self._begin_log()
+
+    def settle(self) -> bool:
+        """Before an attempt: nodes are in the order of that moment, and those that are gone are left out.
+
+        Returns:
+            Whether positions of nodes have changed, or nodes have.
+        """
+        self.unsettled = False
+        nodes = [self.by_name[name] for name in self._order.renew()]
+        ranked = [self.by_name[name] for name in sorted(self.by_name)]
+        as_before = len(nodes) == len(self.nodes) and all(map(is_, nodes, self.nodes))
+        if as_before and all(node.rank == rank for rank, node in enumerate(ranked)):
+            return False
+        moved = {node.position: position for position, node in enumerate(nodes)}
+        for template in self.placed:
+            for counts in (template.placed, template.leaving):
+                kept = [(moved[position], count) for position, count in counts.items()]
+                counts.clear()
+                counts.update(kept)
+        for rank, node in enumerate(ranked):
+            node.rank = rank
+        for position, node in enumerate(nodes):
+            node.position = position
+            for pod in node.pods:
+                pod.node = position
+        self.nodes[:] = nodes
+        self.version += 1
+        self._begin_log()
+        return True
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -128,9 +215,9 @@ class Cache:
         self.freed_at = self.version
         return node
 
-    def terminate(self, pod: PodInfo) -> None:
+    def terminate(self, pod: PodInfo, *, preempted: bool = True) -> None:
         """A bound pod is being deleted; it holds what it has until it is gone."""
-        pod.terminating = pod.preempted = True
+        pod.terminating, pod.preempted = True, preempted
         leaving = pod.template.leaving
         leaving[pod.node] = leaving.get(pod.node, 0) + 1
         self.touch(self.nodes[pod.node])
@@ -152,10 +239,13 @@ class Cache:
         """
         before, after = self.by_name.get(pod.nominated), self.by_name.get(name)
         if pod.nominated == name:
-            if after is not None and after.nominated[-1] is not pod:
-                after.nominated.remove(pod)
-                after.nominated.append(pod)
+            line = after.nominated if after is not None else self._awaited.get(name)
+            if line is not None and line[-1] is not pod:
+                line.remove(pod)
+                line.append(pod)
             return
+        if before is None and pod.nominated:
+            self._no_longer_awaits(pod)
         pod.nominated = name
         if before is not None:
             before.nominated.remove(pod)
@@ -166,6 +256,13 @@ class Cache:
             after.nominated.append(pod)
             self.expecting[after] = None
             self.touch(after)
+
+    def _no_longer_awaits(self, pod: PodInfo) -> None:
+        """A pod is nominated elsewhere, or nowhere, and no longer to a node that does not exist."""
+        awaiting = self._awaited[pod.nominated]
+        awaiting.remove(pod)
+        if not awaiting:
+            del self._awaited[pod.nominated]
 
     def keeps_otherwise(self, pod: PodInfo) -> None:
         """Up to which priority a pod keeps others from the node it is nominated to has changed, if it is."""
@@ -207,16 +304,3 @@ def _less(counts: dict[int, int], key: int) -> None:
         del counts[key]
     else:
         counts[key] -= 1
-
-
-def in_turn(nodes: Iterable[Node]) -> list[Node]:
-    """Nodes in kube-scheduler's order: one of each zone in turn, both in the order of the manifests."""
-    zones: dict[tuple[str, str], list[Node]] = {}
-    for node in nodes:
-        zones.setdefault((_label(node, _REGION), _label(node, _ZONE)), []).append(node)
-    longest = max(map(len, zones.values()), default=0)
-    return [zone[turn] for turn in range(longest) for zone in zones.values() if turn < len(zone)]
-
-
-def _label(node: Node, keys: Iterable[str]) -> str:
-    return next((node.labels[key] for key in keys if key in node.labels), "")

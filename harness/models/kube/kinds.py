@@ -9,9 +9,10 @@ from typing import NamedTuple, Protocol, final
 from harness.base.errors import ClusterError, Fault
 from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, template_of
 from harness.cluster.kinds.scheduling_groups import GroupReference, read_group_reference
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
+from harness.models.kube.placement.filters import could_run
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import Shape, Template, Templates
 from harness.policy import Job, Never, PodSet
@@ -87,6 +88,14 @@ class Kinds:
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
+        edits = (edit for instant in cluster.changes for edit in instant.edits)
+        self._to_come = [edit.after for edit in edits if isinstance(edit.after, Node)]
+
+    def forget(self) -> None:
+        """Nodes have changed: whether pods fit one is worked out again."""
+        self._kinds.clear()
+        self._of_jobs.clear()
+        self._impossible.clear()
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
         """What pods of a pod set have in common.
@@ -134,22 +143,27 @@ class Kinds:
         return self.of_job(job).never
 
     def fits_none(self, shape: Shape) -> str:
-        """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one."""
+        """Why a shape fits no node even when all are empty, in kube-scheduler's words; "" if it fits one.
+
+        Nodes that come, or become what they are not yet, later in the replay count.
+        """
         why = self._impossible.get(shape)
         if why is None:
             why = self._impossible[shape] = self._reasons(shape)
         return why
 
     def _reasons(self, shape: Shape) -> str:
+        if any(could_run(shape.spec, node) for node in self._to_come):
+            return ""
         nodes, cache = self._scheduler.scheduling.shape_nodes(shape), self._scheduler.cache
         reasons: Counter[str] = Counter()
-        for node in cache.nodes:
+        for node in cache.by_name.values():
             found = nodes.never(node)
             if not found:
                 return ""
             reasons.update(found)
         said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-        return f"0/{len(cache.nodes)} nodes could run it even when empty: {said}"
+        return f"0/{len(cache.by_name)} nodes could run it even when empty: {said}"
 
     def _read(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
         faults: list[Fault] = []

@@ -60,6 +60,17 @@ class NodeInfo:
         self._balance = 0
         self._balance_of = -1
 
+    def become(self, node: Node, resources: Mapping[str, int]) -> None:
+        """The node is another one from now on, with the same pods on it; it may have less than they hold."""
+        held = [has - free for has, free in zip(self.allocatable, self.free, strict=True)]
+        self.labels = node.labels
+        self.taints = node.taints
+        self.unschedulable = node.unschedulable
+        self.allocatable = [node.allocatable.get(name, 0) for name in resources]
+        self.free = [has - amount for has, amount in zip(self.allocatable, held, strict=True)]
+        self.slots = node.allocatable.get("pods", UNLIMITED_PODS) - len(self.pods)
+        self.generation += 1
+
     def __repr__(self) -> str:
         return f"<Node {self.name}>"
 

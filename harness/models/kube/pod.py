@@ -44,16 +44,21 @@ class Shape:
 
     def __init__(self, spec: PodSpec, resources: Mapping[str, int]) -> None:
         self.spec = spec
+        self.scored_cpu = spec.scored_cpu
+        self.scored_memory = spec.scored_memory
+        self.ports: tuple[HostPort, ...] = spec.host_ports
+        self.balanced = any(spec.requests.get(name) for name in ("cpu", "memory"))
+        self.count_by(resources)
+
+    def count_by(self, resources: Mapping[str, int]) -> None:
+        """Find the resources by these indices: at first, and when nodes have a new one."""
+        spec = self.spec
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
         self.requests: Requests = tuple(
             sorted((resources[name], amount) for name, amount in asked if name in resources)
         )
         self.missing = tuple(sorted(name for name, _ in asked if name not in resources))
-        self.scored_cpu = spec.scored_cpu
-        self.scored_memory = spec.scored_memory
-        self.ports: tuple[HostPort, ...] = spec.host_ports
         self.asks_for_several = len(self.requests) + len(self.missing) > 1 or bool(self.ports)
-        self.balanced = any(spec.requests.get(name) for name in ("cpu", "memory"))
 
 
 @final
@@ -161,13 +166,14 @@ class PodInfo:
         peers: the pods that are as good as this one.
         quota: what a scheduler with quotas keeps of the pod; None where there are no quotas.
         gang: the gang that it is placed with; None where it is placed by itself.
-        timestamp, failures, backoff, rejected_by: the queue's, see `queue.py`.
+        timestamp, failures, errors, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
         told: by which plugins together it was rejected, since the last preemption for it.
     """
 
     __slots__ = (
         "backoff",
+        "errors",
         "failures",
         "gang",
         "group",
@@ -219,6 +225,7 @@ class PodInfo:
         self.preempted = False
         self.timestamp = 0
         self.failures = 0
+        self.errors = 0
         self.backoff = 0
         self.place = 0
         self.rejected_by: frozenset[str] = frozenset()
@@ -274,6 +281,11 @@ class Templates:
         self._budgets_of = budgets_of
         self._shapes: dict[object, Shape] = {}
         self._templates: dict[object, Template] = {}
+
+    def count_by_resources(self) -> None:
+        """A node has a resource that none had before."""
+        for shape in self._shapes.values():
+            shape.count_by(self._resources)
 
     def of(self, namespace: str, labels: Mapping[str, str], spec: PodSpec) -> Template:
         """The template of a pod."""

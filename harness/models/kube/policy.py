@@ -6,17 +6,32 @@ scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, final
 
 from harness.base.errors import InputError
-from harness.cluster.model import Cluster
+from harness.cluster.kinds.selectors import Taint
+from harness.cluster.model import Cluster, Node
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
-from harness.policy import Bind, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
+from harness.models.kube.taint_evictions import DELETED_BY_TAINT, TaintEvictions, no_execute
+from harness.policy import Bind, Change, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
+
+NODE = "Node"
+"""The kind of changes that pods hear of."""
 
 _ENDED = Why.ENDED  # to look it up in the enumeration each time costs as much as a call
+
+
+class NodesHeard(Protocol):
+    """Hears of nodes that come, go and change."""
+
+    def put(self, node: Node) -> None:
+        """A node is there, returns, or is another one than before."""
+
+    def drop(self, name: str) -> None:
+        """A node is gone; its pods are deleted next."""
 
 
 class PodScheduler(Nodes, Protocol):
@@ -25,6 +40,17 @@ class PodScheduler(Nodes, Protocol):
     @property
     def attempts(self) -> int:
         """How many scheduling attempts there were."""
+
+    @property
+    def nodes(self) -> NodesHeard:
+        """What hears of nodes that come, go and change."""
+
+    @property
+    def error_due(self) -> int:
+        """When a pod is tried again whose last attempt was an error; far in the future where none is."""
+
+    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
+        """Let a bound pod go; it holds what it has until it is gone."""
 
     def advance(self, now: int) -> None:
         """It is `now`."""
@@ -97,20 +123,26 @@ class PodPolicy:
         self._preempts = preempts
         self._lets_in = lets_in
         self._evictions = PodEvictions(latency)
+        self._taints = TaintEvictions()
+        self._tainted = {
+            name: taints for name, node in cluster.nodes.items() if (taints := no_execute(node.taints))
+        }
+        self.timers = PodTimers(self, self._taints) if cluster.nodes_change or self._tainted else None
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        never = self._never(job) if self._never is not None else None
-        if never is not None:
-            self._rejected.append((job, never))
-            return
         kinds = self._kinds.of_job(job)
-        if kinds.never is not None and self._gives_up:
-            self._fits_nowhere.append((job, kinds.never))
-            return
+        if (job.index, pods.start) not in self._successors:  # what ran once, and comes back, is not given up
+            never = self._never(job) if self._never is not None else None
+            if never is not None:
+                self._rejected.append((job, never))
+                return
+            if kinds.never is not None and self._gives_up:
+                self._fits_nowhere.append((job, kinds.never))
+                return
         for pod in pods:
             key = job.index, pod
             if key not in self._pods:
@@ -126,13 +158,18 @@ class PodPolicy:
                 self._evictions.end(job, pods)
             for pod in pods:
                 key = job.index, pod
-                self.scheduler.delete(self._pods.pop(key))
+                gone = self._pods.pop(key)
+                self.scheduler.delete(gone)
+                if self.timers is not None:
+                    self._taints.forget(gone)
                 if self._successors:
                     self._successors.pop(key, None)
             return
         for pod in pods:
             key = (job.index, pod)
             self._successors[key] = self._successors.get(key, 0) + 1
+            if self.timers is not None:
+                self._taints.forget(self._pods[key])
             if self._evictions.leave(job, pod, now):
                 self.scheduler.delete(self._pods.pop(key))
 
@@ -141,9 +178,54 @@ class PodPolicy:
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        if not self._preempts and not self._rejected and not self._fits_nowhere:
+        if not (self._preempts or self._rejected or self._fits_nowhere or self._tainted):
             return self.scheduler.run()
         return self._cycle(now)
+
+    def changed(self, change: Change, now: int) -> Iterator[Decision]:
+        """A node comes, goes or changes; NoExecute taints evict who does not tolerate them.
+
+        Quotas, queues and priority classes are nothing to a scheduler of pods.
+        """
+        if now != self._now:
+            self._now = now
+            self.scheduler.advance(now)
+        name, node = change.edit.name, change.edit.after
+        if change.edit.kind != NODE:
+            return
+        before = self._tainted.pop(name, ())
+        if not isinstance(node, Node):
+            self.scheduler.nodes.drop(name)
+        else:
+            self.scheduler.nodes.put(node)
+            if taints := no_execute(node.taints):
+                self._tainted[name] = taints
+            if taints != before:
+                pods = sorted(self.scheduler.cache.by_name[name].pods, key=_name)
+                yield from self._by_taints(pods, taints, now)
+        self._kinds.forget()
+
+    def tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
+        """Tolerations end now: those pods are evicted, by name."""
+        if now != self._now:
+            self._now = now
+            self.scheduler.advance(now)
+        for pod in self._taints.ended(now):
+            yield from self._evict_by_taint(pod)
+
+    def _by_taints(self, pods: Iterable[PodInfo], taints: Sequence[Taint], now: int) -> Iterator[Decision]:
+        for pod in pods:
+            if self._taints.must_go(pod, taints, now):
+                yield from self._evict_by_taint(pod)
+
+    def _evict_by_taint(self, pod: PodInfo) -> Iterator[Decision]:
+        """One that terminates goes when it would have gone, but no longer because it was preempted."""
+        if pod.terminating:
+            pod.preempted = False
+            return
+        taints = self._tainted.get(self.scheduler.cache.nodes[pod.node].name, ())
+        detail = {"taints": [f"{taint.key}={taint.value}:{taint.effect}" for taint in taints]}
+        yield self.scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """See `harness.policy.Policy`; for what evicted pods give back this has asked to be woken."""
@@ -185,6 +267,9 @@ class PodPolicy:
             elif type(decision) is Preempt:
                 evictions.preempted(decision, now)
             yield decision
+            if self._tainted and type(decision) is Bind and decision.node in self._tainted:
+                bound = [self._pods[decision.job.index, pod] for pod in decision.pods]
+                yield from self._by_taints(bound, self._tainted[decision.node], now)
         yield from left.wakes()
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
@@ -210,13 +295,36 @@ class PodPolicy:
         self.scheduler.add(info)
 
 
+@final
+class PodTimers:
+    """What makes instants happen for pods by time alone, beside the queue's flush; see `Policy.timers`."""
+
+    def __init__(self, policy: PodPolicy, taints: TaintEvictions) -> None:
+        self._policy = policy
+        self._taints = taints
+
+    @property
+    def due(self) -> int:
+        """When the next toleration ends, or an attempt that was an error is made again."""
+        taints, scheduler = self._taints.due, self._policy.scheduler
+        return min(taints, scheduler.error_due) if scheduler.cache.by_name else taints
+
+    def deliver(self, now: int) -> Iterator[Decision]:
+        """Tolerations end; the scheduler's own timers come first at each instant anyway."""
+        return self._policy.tolerated_for_a_time(now)
+
+
+def _name(pod: PodInfo) -> str:
+    return pod.name
+
+
 def require_nodes(cluster: Cluster) -> None:
     """Refuse a cluster without nodes.
 
     Raises:
         InputError: it has none.
     """
-    if not cluster.nodes:
+    if not cluster.nodes and not cluster.nodes_change:
         raise InputError(
             "this policy schedules pods onto nodes, and the cluster has none",
             hint="give manifests with nodes (kubectl get nodes -o yaml) or a NodePool: --cluster FILE",

@@ -7,19 +7,21 @@ failed often are kept in blocks, which lie in the queue as a single pod does; se
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from harness.base.units import MINUTE, SECOND
 from harness.models.kube._blocks import BY_BINDINGS, Block, Waiting, joined
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import Peers, PodInfo
+from harness.models.kube.pod import Peers, PodInfo, Template
 
 _COUNTER_BITS = 40
 _LONGEST_BACKOFF = 10
 _BACKOFFS = (0, 1, 2, 4, 8)
-"""Seconds of backoff by the number of failures; more failures mean the longest backoff."""
+"""Seconds of backoff by the number of failures, or of errors; more mean the longest backoff."""
+
+NEVER = 2**63 - 1
 
 _FLUSH_EVERY = 30 * SECOND
 _LONGEST_IN_POOL = 5 * MINUTE
@@ -36,6 +38,7 @@ class SchedulingQueue:
         attempts: how many pods were tried.
         failed_alike: pods that failed at once because an equal one had, by plugins that had not rejected them
             together while they wait; the scheduler takes them out.
+        error_due: when the next pod is tried again whose last attempt was an error.
     """
 
     def __init__(self, hints: Hints) -> None:
@@ -55,6 +58,9 @@ class SchedulingQueue:
         self._by_bindings: dict[PodInfo, None] = {}  # those of both whom a binding may help
         self._passed: Block | None = None  # the block of which some may have failed since it was moved
         self._late: Waiting | None = None  # what the timer has moved, while it lies first in `_short` still
+        self._erring: dict[PodInfo, None] = {}  # pods whose attempt was an error: only time brings them back
+        self.error_due = NEVER
+        self._parted_at = -1  # the instant at which a node moved some pods that wait for room, and not all
 
     def advance(self, now: int) -> None:
         """It is `now`; at a new instant the timers come first.
@@ -68,6 +74,8 @@ class SchedulingQueue:
                 self._began = now // SECOND * SECOND
             self._last_stamp += (now - self.now) << _COUNTER_BITS
             self.now = now
+            if now >= self.error_due:
+                self._end_error_backoffs()
             if (now - self._began) % _FLUSH_EVERY == 0:
                 self._flush(now)
 
@@ -249,6 +257,7 @@ class SchedulingQueue:
     def _wait(self, pod: PodInfo, rejected_by: frozenset[str]) -> None:
         pod.rejected_by = rejected_by
         pod.failures += 1
+        pod.errors = 0
         self._stamp(pod, _BACKOFFS[pod.failures] if pod.failures < len(_BACKOFFS) else _LONGEST_BACKOFF)
         if NODE_RESOURCES_FIT in rejected_by:
             self._short[pod] = None
@@ -258,8 +267,9 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """It has failed now, and backs off for so many seconds."""
-        self._last_stamp = waiting.timestamp = self._last_stamp + 1
+        """It has failed now, and backs off for so many seconds; a block takes a stamp for each pod."""
+        waiting.timestamp = self._last_stamp + 1
+        self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
@@ -289,6 +299,9 @@ class SchedulingQueue:
         for block in [each for waiting in every for each in waiting if isinstance(each, Block)]:
             if block.remove(pod) and not block:
                 self._short.pop(block, None)
+        if pod in self._erring:
+            del self._erring[pod]
+            self._set_error_due()
         self._active = [entry for entry in self._active if entry[2] is not pod]
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
 
@@ -297,7 +310,76 @@ class SchedulingQueue:
         self.discard(pod)
         insort(self._active, (pod.priority, -pod.timestamp, pod))
 
+    # --- attempts without nodes ---------------------------------------------------------------------------
+
+    def pop_any(self) -> PodInfo | None:
+        """The next pod to try where there is no node: nobody fails because an equal one has."""
+        self._settle()
+        while self._active or self._backoff:
+            if self._active:
+                _, stamp, waiting = self._active.pop()
+            else:
+                _, _, stamp, waiting = self._backoff.pop()
+            if isinstance(waiting, PodInfo):
+                self.attempts += 1
+                return waiting
+            for pod in waiting.pods(-stamp, 0):  # the others are tried at this instant, too
+                insort(self._active, (pod.priority, -pod.timestamp, pod))
+        return None
+
+    def add_erring(self, pod: PodInfo) -> None:
+        """An attempt was an error: nothing but time brings the pod back, no event and no idle scheduler."""
+        pod.rejected_by = frozenset()
+        pod.errors += 1
+        self._stamp(pod, _LONGEST_BACKOFF if pod.errors >= len(_BACKOFFS) else _BACKOFFS[pod.errors])
+        self._erring[pod] = None
+        self._set_error_due()
+
+    def _set_error_due(self) -> None:
+        soonest = min((pod.backoff for pod in self._erring), default=None)
+        self.error_due = NEVER if soonest is None else (soonest + 1) * SECOND
+
+    def _end_error_backoffs(self) -> None:
+        second = self.now // SECOND
+        for pod in [each for each in self._erring if each.backoff < second]:
+            del self._erring[pod]
+            insort(self._active, (pod.priority, -pod.timestamp, pod))
+        self._set_error_due()
+
     # --- events -------------------------------------------------------------------------------------------
+
+    @property
+    def tries_some(self) -> bool:
+        """Whether there is anything to try now."""
+        return bool(self._active or self._backoff) or self._late is not None
+
+    def waiting_peers(self) -> Iterator[Peers]:
+        """The peers of all pods that wait."""
+        self._settle()
+        pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
+        lying: list[Waiting] = [*self._short, *self._others, *pending]
+        for waiting in lying:
+            if isinstance(waiting, Block):
+                yield from waiting.groups
+            else:
+                yield waiting.peers
+
+    def node_changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
+        """A node has come, gone or changed; whom that may help is asked by template and rejecting plugins."""
+        self._settle()
+        if any(isinstance(each, Block) for each in self._short):
+            self._short = {part: None for each in self._short for part in _parted(each, helps)}
+        helped: list[Waiting] = []
+        for waiting in self._short:
+            if isinstance(waiting, Block):
+                if any(helps(*kind) for kind in waiting.kinds()):
+                    helped.append(waiting)
+            elif helps(waiting.template, waiting.rejected_by):
+                helped.append(waiting)
+        if len(helped) < len(self._short):
+            self._parted_at = self.now
+        helped += [pod for pod in self._others if helps(pod.template, pod.rejected_by)]
+        self._move(helped)
 
     def pod_deleted(self, gone: PodInfo) -> None:
         """A bound pod is gone."""
@@ -385,7 +467,8 @@ class SchedulingQueue:
         for entry in pending:
             after = kept[-1] if kept else None
             if after is not None and entry[:-2] == after[:-2]:
-                alone = not self._others or not self._between(-entry[-2], -after[-2])
+                some_stay = self._others or self._parted_at == self.now
+                alone = not some_stay or not self._between(-entry[-2], -after[-2])
                 block = joined(entry[-1], after[-1]) if alone else None
                 if block is not None:
                     kept[-1] = (*entry[:-1], block)
@@ -394,8 +477,15 @@ class SchedulingQueue:
         pending[:] = kept
 
     def _between(self, start: int, end: int) -> bool:
-        """Whether something may still come between two neighbours that no deletion has moved."""
-        return any(start < pod.timestamp < end for pod in self._others)
+        """Whether something may still come between two neighbours that was not moved with them."""
+        return any(start < each.timestamp < end for pool in (self._others, self._short) for each in pool)
+
+
+def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool]) -> Sequence[Waiting]:
+    """A pod or a block as it is; the pods of a block one by one where only some of them are helped."""
+    if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
+        return (waiting,)
+    return waiting.pods(waiting.timestamp, waiting.backoff)
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:

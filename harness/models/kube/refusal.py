@@ -74,6 +74,18 @@ class NobodyLower:
         return not cache.has_lower(pod.priority) and self._refusal.holds(pod)
 
 
+@final
+class NoNodes:
+    """A pod whose attempt is an error, since there is no node."""
+
+    def detail(self) -> dict[str, Any]:
+        """See `Refusal`."""
+        return {"nodes": {"the cluster has no node": {"count": 0}}, "most_free": {}}
+
+
+NO_NODES = NoNodes()
+
+
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:
     """What a pod asks for, how many nodes rejected it for which reason, and what is free at most.
 

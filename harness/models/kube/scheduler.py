@@ -16,6 +16,7 @@ from harness.models.kube.cache import Cache
 from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang, PermitGangs
 from harness.models.kube.hints import Hints
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.node_changes import ChangingNodes
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import NOT_STARTED, PodInfo, Refusal, Templates
@@ -26,8 +27,8 @@ from harness.models.kube.preemption.evaluator import (
     pick_one_node_for_preemption,
 )
 from harness.models.kube.preemption.victims import Candidate
-from harness.models.kube.queue import SchedulingQueue
-from harness.models.kube.refusal import DISABLED, NO_VICTIMS, NobodyLower, Unschedulable, refuse
+from harness.models.kube.queue import NEVER, SchedulingQueue
+from harness.models.kube.refusal import DISABLED, NO_NODES, NO_VICTIMS, NobodyLower, Unschedulable, refuse
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 
@@ -36,6 +37,9 @@ PREEMPTED = "PreemptionByScheduler"
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
 """What a pod that gave its place up waits for: that something frees room, whichever pod that is."""
+
+_BY_NO_NODE = frozenset({"no node"})
+"""What is noted of a pod whose attempt was an error; no plugin rejected it."""
 
 _BEFORE_ALL = 1 << 70
 """Taken from the start of pods that run already, so that it is earlier than the stamp of any binding."""
@@ -61,6 +65,7 @@ class Scheduler:
 
     Attributes:
         queue: the pods that wait.
+        nodes: hears of nodes that come, go and change.
     """
 
     def __init__(
@@ -84,11 +89,19 @@ class Scheduler:
         self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
+        self.nodes = ChangingNodes(
+            cluster, self.cache, self.templates, self.scheduling, self._preemption, self.queue
+        )
 
     @property
     def attempts(self) -> int:
         """How many scheduling attempts there were."""
         return self.queue.attempts
+
+    @property
+    def error_due(self) -> int:
+        """When a pod is tried again whose last attempt was an error; far in the future where none is."""
+        return self.queue.error_due
 
     # --- what the scheduler is told -----------------------------------------------------------------------
 
@@ -144,8 +157,10 @@ class Scheduler:
 
     def run(self) -> Iterator[Decision]:
         """Try pods until all that are left wait for an event."""
-        if self._running or self._gangs is not None:
+        if self._running or self._gangs is not None or not self.cache.by_name:
             return self._run_all()
+        if self.cache.unsettled:
+            self.nodes.settle()
         pod = self.queue.pop(self.cache.version)
         if pod is not None or self.queue.failed_alike:
             return self._try_pods(pod)
@@ -196,8 +211,13 @@ class Scheduler:
             self._gangs.skip(span)
 
     def _run_all(self) -> Iterator[Decision]:
-        """The same, where pods run already or gangs count."""
+        """The same, where pods run already, gangs count or there is no node."""
         yield from self.bind_running()
+        if not self.cache.by_name:
+            yield from self.fail_without_nodes()
+            if self.queue.now < self.queue.error_due < NEVER:
+                yield Wake(self.queue.error_due, True)
+        self.nodes.settle()
         yield from self._try_pods(self.queue.pop(self.cache.version), wakes=False)
         if self._gangs is not None:
             yield from self._time_out(self._gangs)
@@ -233,6 +253,15 @@ class Scheduler:
         wake = self.next_wake() if wakes else None
         if wake is not None:
             yield wake
+
+    def fail_without_nodes(self) -> Iterator[Decision]:
+        """Without any node an attempt is an error: no filter is asked, and nobody preempts."""
+        while (pod := self.queue.pop_any()) is not None:
+            self.queue.add_erring(pod)
+            if pod.note_rejection(_BY_NO_NODE):
+                yield refuse(pod, NO_NODES)
+            if pod.nominated:
+                yield from self.withdraw(pod)
 
     def bind_running(self) -> Iterable[Bind]:
         """Bind the pods that run already, before anything else is decided."""
@@ -394,7 +423,7 @@ class Scheduler:
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Let a bound pod go; it holds what it has until it is gone."""
-        self.cache.terminate(victim)
+        self.cache.terminate(victim, preempted=reason == PREEMPTED)
         self.budgets.runs(victim.template, -1)
         assert victim.job is not None
         return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)

@@ -13,8 +13,6 @@ from typing import Any
 
 from harness import (
     Cluster,
-    Job,
-    Never,
     Option,
     Policy,
     Possible,
@@ -102,15 +100,10 @@ def _check(cluster: Cluster, options: Mapping[str, Any]) -> None:
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    from harness_plugins.backfill.policy import capacity_of
+    from harness_plugins.backfill.policy import possible
 
     _check(cluster, options)
-    capacity = capacity_of(cluster, options)
-
-    def possible(job: Job) -> Never | None:
-        return capacity.request(job).never
-
-    return possible
+    return possible(cluster, options)
 
 
 def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:

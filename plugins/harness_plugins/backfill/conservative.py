@@ -57,6 +57,16 @@ class Conservative(Generic[R, A, V]):
         """A job waits."""
         insort(self._new, waiting)
 
+    @property
+    def waiting(self) -> list[Waiting[R]]:
+        """Those who wait, in order."""
+        return sorted([*(each.waiting for each in self._waiting), *self._new])
+
+    def resume(self, running: Running[A], now: int) -> None:
+        """A job runs already, and what it holds was taken before."""
+        self._running[running.job.index] = running
+        self._plan.charge(running.assignment, now, running.end)
+
     def end(self, running: Running[A], now: int) -> None:
         """A job has ended, and gives back what it held."""
         self._capacity.refund(running.assignment)

@@ -44,6 +44,15 @@ class Easy(Generic[R, A, V]):
         self._shapes[waiting.request] = self._shapes.get(waiting.request, 0) + 1
         self._fresh.append(waiting)
 
+    @property
+    def waiting(self) -> list[Waiting[R]]:
+        """Those who wait, in order."""
+        return list(self._waiting)
+
+    def resume(self, running: Running[A], now: int) -> None:
+        """A job runs already, and what it holds was taken before."""
+        insort(self._running, (running.place, running))
+
     def end(self, running: Running[A], now: int) -> None:
         """A job has ended, and gives back what it held."""
         self._capacity.refund(running.assignment)

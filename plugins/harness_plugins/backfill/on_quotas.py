@@ -47,6 +47,7 @@ class OnQuotas:
         self.fits = quotas.fits
         self.charge = quotas.charge
         self.refund = quotas.refund
+        self.follow = quotas.follow
 
     def held(self, job: Job) -> Assignment | None:
         """See `Capacity`: Pods of the manifests run on nodes, and here are none."""

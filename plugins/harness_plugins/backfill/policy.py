@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness import Cluster, Decision, Job, Never, Reject, Why
+from harness import Cluster, Decision, Job, Never, Possible, Reject, Why
+from harness.base.errors import InputError
+from harness.models.never import OverTime
+from harness.policy import Change
 from harness_plugins.backfill.conservative import Conservative
 from harness_plugins.backfill.easy import Easy
 from harness_plugins.backfill.expected import Expected
@@ -15,8 +18,29 @@ from harness_plugins.backfill.on_quotas import OnQuotas
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """What jobs share: nodes where there are any, else quotas."""
+    """What jobs share: nodes where there are any, else quotas.
+
+    Raises:
+        InputError: nodes change in mid-replay, which plans on nodes do not follow.
+    """
+    if cluster.nodes_change:
+        first = next(edit for each in cluster.changes for edit in each.edits if edit.kind == "Node")
+        raise InputError(
+            f"backfill plans on nodes that stay as they are, and {first} changes in mid-replay",
+            hint="replay it without that patch, or another plugin with it",
+        )
     return OnNodes(cluster) if cluster.nodes else OnQuotas(cluster, options)
+
+
+def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Which jobs can never start, whatever changes."""
+
+    def judge(state: Cluster) -> Possible:
+        capacity = capacity_of(state, options)
+        return lambda job: capacity.request(job).never
+
+    over_time = OverTime(cluster, judge)
+    return lambda job: next(iter(over_time(job)), None)
 
 
 class Backfill:
@@ -39,11 +63,16 @@ class Backfill:
         self._arrived: list[Job] = []
         self._rejected: list[tuple[Job, Never]] = []
         self._there: list[tuple[Job, Any]] = []
+        self._never = possible(cluster, options) if cluster.changes else None
+        self._aside: list[Job] = []  # who may start only when something has changed
+        self._changed = False
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived."""
         never = self._capacity.request(job).never
-        if never is None:
+        if never is not None and self._never is not None and self._never(job) is None:
+            self._aside.append(job)
+        elif never is None:
             held = self._capacity.held(job)
             if held is None:
                 self._arrived.append(job)
@@ -60,6 +89,30 @@ class Backfill:
         if not running.pods:
             self._ended.append(self._running.pop(job.index))
 
+    def changed(self, change: Change, now: int) -> Iterable[Decision]:
+        """See `harness.policy.Policy`: all reservations are made anew; who runs keeps what it holds.
+
+        On nodes no quota counts. What will change is not foreseen.
+        """
+        capacity = self._capacity
+        if isinstance(capacity, OnNodes):
+            return ()
+        running = [*self._running.values(), *self._ended]
+        held = capacity.follow(change.cluster, {each.job.index: each.assignment for each in running})
+        waiting = [each.job for tree in self._trees.values() for each in tree.waiting]
+        self._trees = {}
+        for each in running:
+            each.assignment = held[each.job.index]
+            self._tree(each.assignment.home).resume(each, now)
+        jobs, self._aside = sorted([*waiting, *self._aside], key=_index), []
+        for job in jobs:
+            if capacity.request(job).never is None:
+                self._arrive(job)
+            else:
+                self._aside.append(job)
+        self._changed = True
+        return ()
+
     def cycle(self, now: int) -> Iterator[Decision]:
         """Play the events of the instant, and decide after each, or after all of them."""
         for job, never in self._rejected:
@@ -70,7 +123,8 @@ class Backfill:
         ended, self._ended = sorted(self._ended, key=_arrival), []
         arrived, self._arrived = self._arrived, []
         if self._ties == "together":
-            homes = dict.fromkeys([self._end(each, now) for each in ended])
+            homes = dict.fromkeys(self._changed_homes())
+            homes |= dict.fromkeys([self._end(each, now) for each in ended])
             homes |= dict.fromkeys([self._arrive(job) for job in arrived])
             for home in homes:
                 yield from self._decide(home, now)
@@ -80,9 +134,16 @@ class Backfill:
                 yield from self._decide(self._arrive(job), now)
         for each in ended:
             yield from self._decide(self._end(each, now), now)
+        for home in self._changed_homes():
+            yield from self._decide(home, now)
         if self._ties == "ends-first":
             for job in arrived:
                 yield from self._decide(self._arrive(job), now)
+
+    def _changed_homes(self) -> list[int]:
+        """The trees in which something changed since the last cycle: all of them, if anything did."""
+        changed, self._changed = self._changed, False
+        return list(self._trees) if changed else []
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
         """See `harness.policy.Policy`; nodes have no quotas."""
@@ -142,3 +203,7 @@ class Backfill:
 
 def _arrival(running: Running[Any]) -> int:
     return running.job.index
+
+
+def _index(job: Job) -> int:
+    return job.index

@@ -66,7 +66,7 @@ class AckRules:
         self._budgets = budgets
         self._protection = protection
         self._by_usage = by_usage
-        self._may_go: dict[int, tuple[int, list[PodInfo]]] = {}  # by the node's position, with its generation
+        self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the node's generation
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Whether the quota is within its `min` in every resource: with the request, or by its usage alone.
@@ -125,13 +125,13 @@ class AckRules:
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
         """The pods on a node that may be victims of others, least important first; budgets aside."""
-        known = self._may_go.get(node.position)
+        known = self._may_go.get(node)
         if known is not None and known[0] == node.generation:
             return known[1]
         covers = self._protection.covers
         found = [each for each in node.by_importance() if not (each.terminating or covers(each))]
         found.reverse()
-        self._may_go[node.position] = node.generation, found
+        self._may_go[node] = node.generation, found
         return found
 
 

@@ -118,7 +118,16 @@ class Attempts:
         self._rules = rules
         self._default = default
         self._preempts = preempts
-        self._kept = KeptDryRuns(usage, scheduling.cache) if rules.keeps_dry_runs else None
+        self._kept = self._new_answers()
+
+    def _new_answers(self) -> KeptDryRuns | None:
+        return KeptDryRuns(self._usage, self._cache) if self._rules.keeps_dry_runs else None
+
+    def renew(self) -> None:
+        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        self._kept = self._new_answers()
+        if self._default is not None:
+            self._default.renew()
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Try one pod."""

@@ -10,6 +10,7 @@ from typing import Any
 from harness import Cluster, Policy, Possible, View
 from harness.base.errors import InputError
 from harness.base.options import resolve
+from harness.base.units import format_duration
 from harness.models.cluster import ACK, KOORDINATORS, ElasticQuota, semantics_of
 from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
@@ -50,6 +51,17 @@ def _require_quotas(cluster: Cluster) -> None:
             "elasticquota preempts by quotas, and the cluster has none",
             hint="give an ElasticQuotaTree or ElasticQuotas, or use the plugin auto",
         )
+
+
+def _require_constant_quotas(cluster: Cluster) -> None:
+    for instant in cluster.changes:
+        for edit in instant.edits:
+            if cluster.elastic_quotas and edit.kind == "ElasticQuota":
+                when = format_duration(instant.at)
+                raise InputError(
+                    f"{edit} changes {when} after the origin, and elastic quotas must stay as they are",
+                    hint="leave harness/from and harness/until out of what is said of elastic quotas",
+                )
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -125,6 +137,7 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
     Raises:
         InputError: the cluster has no nodes.
     """
+    _require_constant_quotas(cluster)
     semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
     usage = usage_of(cluster, options)
     protection = Protection(parse_label(options["protectedLabel"]), daemons=not options["evictDaemonSets"])

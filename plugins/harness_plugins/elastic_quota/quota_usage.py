@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, final
 
 from harness import Cluster
 from harness.models.cluster import QUOTA_NAME_LABEL, QuotaLeaves
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.tree import QuotaTree
+from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo, Template
 
 
@@ -106,6 +107,14 @@ class QuotaUsage:
         for counts, key in ((self._bound, pod.priority), (self._nodes, position)):
             of_quota = counts.setdefault(quota, {})
             of_quota[key] = of_quota.get(key, 0) + 1
+
+    def find_on(self, nodes: Sequence[NodeInfo]) -> None:
+        """Nodes have other positions than before."""
+        self._nodes.clear()
+        for node in nodes:
+            for pod in node.pods:
+                of_quota = self._nodes.setdefault(self.quota_of(pod), {})
+                of_quota[node.position] = of_quota.get(node.position, 0) + 1
 
     def unbind(self, pod: PodInfo) -> None:
         """A pod that was bound is gone."""

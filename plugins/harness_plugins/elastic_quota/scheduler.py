@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, final
 
-from harness import Bind, Cluster, Decision, Nominate, Wake
-from harness.models.cluster import SchedulerConfiguration
+from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Wake
+from harness.models.cluster import Node, SchedulerConfiguration
 from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.node import NodeInfo
@@ -21,7 +21,7 @@ from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
 from harness.models.told import NOTHING_TOLD, Told
-from harness.policy import Standing
+from harness.policy import LOST_WITH_NODE, Standing
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
@@ -96,6 +96,16 @@ class QuotaScheduler:
         """How many scheduling attempts there were; a gang is tried at once."""
         return self._kube.attempts
 
+    @property
+    def nodes(self) -> QuotaScheduler:
+        """What hears of nodes that come, go and change."""
+        return self
+
+    @property
+    def error_due(self) -> int:
+        """See `PodScheduler`."""
+        return self._kube.error_due
+
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
         """Whether quotas let pods in together now, without preemption."""
         return self._attempts.lets_in(pods)
@@ -160,6 +170,31 @@ class QuotaScheduler:
                 if not pod.terminating:  # else its successor comes back, and those that have ended count
                     self._gangs.forget(gang)
 
+    def put(self, node: Node) -> None:
+        """See `NodesHeard`."""
+        self._kube.nodes.put(node)
+        self._renew()
+
+    def drop(self, name: str) -> None:
+        """See `NodesHeard`; its pods have not ended, and come back."""
+        for pod in self.cache.by_name[name].pods:
+            if not pod.terminating:
+                self.evict(pod, None, LOST_WITH_NODE, {})
+        self._kube.nodes.drop(name)
+        self._renew()
+
+    def _renew(self) -> None:
+        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        self._version += 1
+        self._attempts.renew()
+        self._places = Places(self.scheduling, self.usage)
+
+    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
+        """See `PodScheduler`."""
+        self._version += 1
+        self.usage.terminate(victim)
+        return self._kube.evict(victim, by, reason, detail)
+
     def _reprioritize(self, gang: Gang) -> bool:
         """Let all pods of a gang count as its most important one; answers whether they did not so far."""
         before, now = gang.priority, gang.highest
@@ -192,6 +227,11 @@ class QuotaScheduler:
             self._revocation.refresh(self._kube.queue.now)
             yield from self._revoke(self._revocation)
         queue, budgets = self._kube.queue, self._kube.budgets
+        if not self.cache.by_name:
+            yield from self._kube.fail_without_nodes()
+        if self._kube.nodes.settle():
+            self.usage.find_on(self.cache.nodes)
+            self._renew()
         while (pod := queue.pop(self._state)) is not None:
             yield from self._kube.refuse_alike(self._why_alike)
             budgets.refresh()
@@ -233,9 +273,7 @@ class QuotaScheduler:
             for victim in revocation.victims(leaf):
                 if not revocation.evictable(victim):
                     continue
-                self._version += 1
-                self.usage.terminate(victim)
-                yield self._kube.evict(victim, None, OVERUSED, detail)
+                yield self.evict(victim, None, OVERUSED, detail)
 
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
         """Why a pod, or its gang, waits that failed because an equal one had; None where that was said."""

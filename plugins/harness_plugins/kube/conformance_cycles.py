@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, final
 
-from harness import Job, PodSet
+from harness import Cluster, Job, PodSet
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import SECOND
+from harness.cluster.changes.edits import Edit, Instant
 from harness.models.manifests import Fields, cluster_from, read_pod, read_time
-from harness.policy import Arrival
+from harness.policy import LOST_WITH_NODE, Arrival
 from harness.testing.engine import (
     ACTIONS,
     BIND,
+    EVICT,
     FINISH,
     GONE,
     NOMINATE,
@@ -25,13 +30,15 @@ from harness.testing.engine import (
 )
 from harness_plugins.kube.policy import default_preemption
 
-_RECORDED = (BIND, NOMINATE, UNNOMINATE, PREEMPT, GONE, FINISH)
-_ON_NODES = (BIND, NOMINATE, PREEMPT)
+_RECORDED = (BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH)
+_ON_NODES = (BIND, NOMINATE, PREEMPT, EVICT)
 
 
 def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a case of `kube-scheduler/cycles`: which pod is bound, nominated and preempted when."""
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
+    if "events" in case["given"]:
+        cluster = replace(cluster, changes=tuple(_changes(case, cluster)))
     record = _Record()
     engine = Engine([_arrivals(case)], cluster, record, until=case["given"]["horizon"] * SECOND)
     policy = default_preemption(cluster, engine.view, {}, gives_up=False)
@@ -40,7 +47,7 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "decisions": record.decisions,
         "pendingAtEnd": sorted(record.pending),
-        "endTime": outcome.end // SECOND,
+        "endTime": max(outcome.end, *(instant.at for instant in cluster.changes), 0) // SECOND,
         "attempts": policy.scheduler.attempts,
     }
 
@@ -53,6 +60,24 @@ def explain_cycles(case: Mapping[str, Any]) -> str:
         said = [f"{word} {value}" for word, value in decision.items() if word != "t"]
         lines.append(f"t={decision['t']}: {', '.join(said)}")
     return "\n".join([*lines, f"pending at the end: {', '.join(answer['pendingAtEnd']) or 'nothing'}"])
+
+
+def _changes(case: Mapping[str, Any], cluster: Cluster) -> Iterator[Instant]:
+    """What happens to nodes; one that is as it was makes an instant all the same."""
+    nodes = dict(cluster.nodes)
+    for at, events in groupby(case["given"]["events"], key=itemgetter("at")):
+        edits = []
+        for event in events:
+            after = None
+            if "object" in event:
+                (after,) = cluster_from([event["object"]], case["id"], webhooks=False).nodes.values()
+            name = event["delete"] if after is None else after.name
+            before = nodes.pop(name, None)
+            if after is not None:
+                nodes[name] = after
+            if before != after:
+                edits.append(Edit("Node", name, before, after))
+        yield Instant(at * SECOND, tuple(edits))
 
 
 def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:
@@ -104,7 +129,7 @@ class _Record:
         job = fact.job
         if fact.action == GONE:
             self._successors[job.index] = self._successors.get(job.index, 0) + 1
-        if fact.action in _RECORDED:
+        if fact.action in _RECORDED and fact.reason != LOST_WITH_NODE:
             line: dict[str, Any] = {"t": fact.time // SECOND, ACTIONS[fact.action]: fact.pod_name}
             if fact.by is not None:
                 line["by"] = self._name(fact.by)

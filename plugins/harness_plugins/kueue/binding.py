@@ -19,7 +19,7 @@ from harness.models.kube.flavored import template_in
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
 from harness.models.kube.scheduler import Scheduler
-from harness.policy import Bind, Decision, Job, Never, PodSet, Standing, Wake
+from harness.policy import Bind, Decision, Edit, Job, Never, PodSet, Standing, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
@@ -175,6 +175,25 @@ class Binder:
         for pod in pods:
             if pod in present:
                 self._scheduler.delete(present.pop(pod))
+
+    def lost(self, job: Job, pods: range) -> None:
+        """Pods are gone with their node, and their job's controller makes them again."""
+        present = self._pods[job.index]
+        for pod in pods:
+            gone = present[pod]
+            self._scheduler.delete(gone)
+            present[pod] = PodInfo(
+                gone.name, gone.template, job.priority, preempts=job.preempts, job=job, pod=pod
+            )
+            self._scheduler.add(present[pod])
+
+    def change(self, edit: Edit) -> None:
+        """A node comes, goes or changes."""
+        if edit.after is None:
+            self._scheduler.nodes.drop(edit.name)
+        else:
+            self._scheduler.nodes.put(edit.after)
+        self._kinds.forget()
 
     def leave(self, job: Job) -> None:
         """The pods of an evicted job are gone."""

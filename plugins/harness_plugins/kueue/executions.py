@@ -21,14 +21,16 @@ class _Execution:
     """What a replay knows of a workload, also where the scheduler only hears of it when its cycle is over.
 
     Attributes:
+        admitted: when its admission checks are ready, if it has some.
         holding: whether it was admitted and is not gone.
         leaving: whether its pods are gone, but the scheduler does not know yet.
         round: its last eviction, or None.
     """
 
-    __slots__ = ("holding", "leaving", "round")
+    __slots__ = ("admitted", "holding", "leaving", "round")
 
     def __init__(self) -> None:
+        self.admitted = 0
         self.holding = False
         self.leaving = False
         self.round: Round | None = None
@@ -75,6 +77,7 @@ class Executions:
         if execution is None:
             execution = self._known[workload] = _Execution()
         execution.holding = True
+        execution.admitted = now + delay
         self.times.admitted(workload, now + delay)
         if self._binder is not None:
             self._binder.start(job, flavors, counts, placed, now + delay)
@@ -120,8 +123,12 @@ class Executions:
         self.told_to_go(workload, now)
         return execution.round.number
 
-    def timed_out(self, workload: Workload, now: int) -> None:
-        """A workload goes because its time is over, which is no loop."""
+    def is_admitted(self, workload: Workload, now: int) -> bool:
+        """Whether a workload that holds quota waits for no admission check any more."""
+        return self._known[workload].admitted <= now
+
+    def goes_for_nobody(self, workload: Workload, now: int) -> None:
+        """A workload goes because its time is over, or its queue is drained, which is no loop."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import ClusterError, Fault, OptionError
@@ -13,12 +15,14 @@ from harness.models.cluster import (
     STRATEGIES,
     AdmissionFairSharing,
     Cluster,
+    ClusterQueue,
     KueueConfiguration,
     Release,
     WaitForPodsReady,
     nearest_release,
 )
-from harness.policy import Possible, View
+from harness.models.never import OverTime
+from harness.policy import Job, Never, Possible, View
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
@@ -32,7 +36,7 @@ from harness_plugins.kueue.options import (
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
-from harness_plugins.kueue.rules.impossible import Impossible
+from harness_plugins.kueue.rules.impossible import Impossible, Verdict
 from harness_plugins.kueue.rules.wait_for_pods_ready import PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
@@ -102,7 +106,7 @@ def _policy(
         latency=options["evictionLatency"],
         binder=binder,
         pods_ready=pods_ready(_configuration(cluster), gates),
-        impossible=Impossible(cluster, scheduler.cache, gates, binder),
+        impossible=_verdicts(cluster, gates, binder),
         checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
     )
 
@@ -110,8 +114,36 @@ def _policy(
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """Which jobs can never start; fair sharing changes nothing of that."""
     gates = _gates(cluster, options)
-    cluster = as_read(cluster, gates)
-    return Impossible(cluster, Cache(cluster), gates, _binder(cluster)).never
+    judge = _verdicts(cluster, gates, _binder(cluster))
+
+    def never(job: Job) -> Never | None:
+        verdict = judge(job)
+        return None if verdict is None else verdict.never
+
+    return never
+
+
+def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
+    """Which jobs can never start, and what becomes of them: whom no node can run takes no place in a queue.
+
+    A ClusterQueue that was deleted may lend as long as somebody holds its quota.
+    """
+    lenders: dict[str, ClusterQueue] = {}
+
+    def judge(state: Cluster) -> Callable[[Job], Verdict | None]:
+        lenders.update(state.cluster_queues)
+        lending = (
+            state if len(lenders) == len(state.cluster_queues) else replace(state, cluster_queues=lenders)
+        )
+        return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
+
+    over_time = OverTime(cluster, judge)
+
+    def verdict(job: Job) -> Verdict | None:
+        found = over_time(job)
+        return min(found, key=attrgetter("waits")) if found else None
+
+    return verdict
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
@@ -177,8 +209,11 @@ def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady 
 
 
 def _binder(cluster: Cluster) -> Binder | None:
-    if not cluster.nodes:
+    if not cluster.nodes and not cluster.nodes_change:
         return None
+    if cluster.nodes_change and any(flavor.topology for flavor in cluster.flavors.values()):
+        fault = Fault("", "nodes change in mid-replay, and a flavor has a topology: that is not modelled")
+        raise ClusterError(cluster.source, [fault])
     from harness_plugins.kueue.binding import Binder
 
     return Binder(cluster)

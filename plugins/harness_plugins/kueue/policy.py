@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from harness.models.cluster import Cluster
+from harness.models.kube.policy import NODE
 from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
-from harness.policy import Admit, Decision, Job, Never, Preempt, Refuse, Reject, Standing, Wake, Why
+from harness.policy import Admit, Change, Decision, Job, Never, Preempt, Refuse, Reject, Standing, Wake, Why
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
@@ -18,6 +20,7 @@ from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission import INADMISSIBLE, Admitted, Preempted, Refused
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.changes import ClosedQueues, leaving
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
@@ -27,7 +30,7 @@ from harness_plugins.kueue.time_limits import TimeLimits
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
-    from harness_plugins.kueue.rules.impossible import Impossible
+    from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = {"message": "the pods of some admitted workload are not ready"}
 """Why one that fits is not admitted."""
@@ -65,7 +68,7 @@ class KueuePolicy:
         latency: int | None = None,
         binder: Binder | None = None,
         pods_ready: PodsReady | None = None,
-        impossible: Impossible | None = None,
+        impossible: Callable[[Job], Verdict | None] | None = None,
         checks: AdmissionChecks | None = None,
     ) -> None:
         self.scheduler = scheduler
@@ -87,8 +90,9 @@ class KueuePolicy:
         self._workloads: dict[int, Workload] = {}
         self._beginning = Beginning(cluster)
         self._present: list[tuple[Workload, Start]] = []
-        doors = cluster.local_queues.items()
-        self._stopped = {key: local.stop_policy for key, local in doors if local.stop_policy != "None"}
+        self._closed = ClosedQueues(cluster)
+        self._put_off: list[Change] = []
+        self._checks = checks
         self._impossible = impossible
         self._rejected: list[tuple[Job, Never]] = []
         self._over: set[int] = set()
@@ -115,7 +119,7 @@ class KueuePolicy:
             elif not self._waits_out(workload, start, now):
                 self._queue_up(workload)
             return
-        verdict = self._impossible.judge(job) if self._impossible is not None else None
+        verdict = self._impossible(job) if self._impossible is not None else None
         if verdict is not None:
             self._rejected.append((job, verdict.never))
             self._over.add(job.index)
@@ -124,10 +128,17 @@ class KueuePolicy:
         if self._binder is not None and is_pod(job):
             self._binder.stand_alone(job)
             return
-        queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
-        if queue is None:
+        if self._cluster.cluster_queue_of(job.namespace, job.queue) is not None:
+            self._arrive(job)
+        elif self._impossible is not None:
+            self._closed.homeless.append(job)
+        else:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
-            return
+
+    def _arrive(self, job: Job) -> None:
+        """A job becomes a workload of the ClusterQueue that its queue leads to."""
+        queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
+        assert queue is not None
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
         self._queue_up(workload)
@@ -142,6 +153,9 @@ class KueuePolicy:
         workload = self._workloads[job.index]
         if why is Why.ENDED:
             self._end(workload, pods)
+            return
+        if why is Why.LOST and self._binder is not None:
+            self._binder.lost(job, pods)  # without topologies Kueue does not know nodes
             return
         if self._executions.left(workload, now):
             self._return(workload)
@@ -186,7 +200,45 @@ class KueuePolicy:
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
-        return (job.namespace, job.queue) not in self._stopped and self.scheduler.within_quota(workload)
+        return not self._closed.stop_policy(job) and self.scheduler.within_quota(workload)
+
+    # --- what changes ---------------------------------------------------------------------------------------
+
+    def changed(self, change: Change, now: int) -> Iterator[Decision]:
+        """See `Policy`; a cycle that stands still has its quotas and queues to itself until it is over."""
+        self._advance(now)
+        if change.edit.kind == NODE:
+            if self._binder is not None:
+                self._binder.change(change.edit)
+        elif self._after.cycling:
+            self._put_off.append(change)
+        else:
+            yield from self._follow(change)
+
+    def _follow(self, change: Change) -> Iterator[Decision]:
+        """Have queues and quotas follow the cluster, then evict who has to go because a queue is stopped."""
+        edit, scheduler, closed = change.edit, self.scheduler, self._closed
+        self._cluster = change.cluster
+        scheduler.change(edit, change.cluster)
+        shares = scheduler.shares if scheduler.fair else None
+        self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
+        if self._checks is not None:
+            self._checks.follow(change.cluster)
+        for workload in closed.shut_out(edit, self._workloads.values()):
+            if scheduler.withdraw(workload):
+                closed.keep_out(workload)
+        if edit.kind == "LocalQueue":
+            for workload in closed.follow(edit):
+                self._enqueue(workload)
+        homeless, closed.homeless = closed.homeless, []
+        for job in homeless:
+            known = self._cluster.cluster_queue_of(job.namespace, job.queue)
+            closed.homeless.append(job) if known is None else self._arrive(job)
+        admitted = partial(self._executions.is_admitted, now=self._now)
+        for workload, reason in leaving(edit, self._workloads.values(), admitted):
+            self._executions.goes_for_nobody(workload, self._now)
+            self._evict(Target(workload, reason), self._now)
+            yield Preempt(workload.job, None, reason)
 
     def standing(self, now: int) -> Standing | None:
         """See `Policy`; only for pods that wait for a node it asks for idle wakes."""
@@ -222,6 +274,8 @@ class KueuePolicy:
                 break
             if outcomes:
                 yield from self._carry_out(outcomes)
+                while self._put_off:
+                    yield from self._follow(self._put_off.pop(0))
             idle = idle + 1 if scheduler.idle else 0
 
     def _advance(self, now: int) -> None:
@@ -309,8 +363,9 @@ class KueuePolicy:
         One that is held back is not queued, for what holds it back does not end in a replay.
         """
         job, queue = workload.job, workload.cluster_queue
-        if (job.namespace, job.queue) in self._stopped:
+        if self._closed.stop_policy(job):
             self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
+            self._closed.keep_out(workload)
             return
         if not queue.usable:
             self._inactive.append((job, f"ClusterQueue {queue.name} is inactive"))
@@ -370,7 +425,7 @@ class KueuePolicy:
             return "Deactivated"
         if workload.cluster_queue.spec.stop_policy == "HoldAndDrain":
             return "ClusterQueueStopped"
-        if self._stopped.get((workload.job.namespace, workload.job.queue)) == "HoldAndDrain":
+        if self._closed.stop_policy(workload.job) == "HoldAndDrain":
             return "LocalQueueStopped"
         return ""
 

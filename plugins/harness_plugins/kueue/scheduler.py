@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from operator import sub
 from typing import final
 
 from harness.base.memo import Memo
 from harness.base.units import SECOND
-from harness.models.cluster import AdmissionFairSharing, Cluster
+from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue
 from harness.models.quota import FlavorResource
 from harness.models.told import NOTHING_TOLD
-from harness.policy import Job
+from harness.policy import Edit, Job
+from harness_plugins.kueue.machinery import Machinery, Settings
+from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.record.crashes import Crashes
-from harness_plugins.kueue.record.refusals import Refusals
 from harness_plugins.kueue.rules.admission import (
     INVALID,
     NAMESPACE_MISMATCH,
-    AdmissionCycle,
     Admitted,
     Preempted,
     Refused,
 )
-from harness_plugins.kueue.rules.assignment import assembled
-from harness_plugins.kueue.rules.classical import ClassicPreemption
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
-from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
-from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.changes import KINDS, Removed, changed, tree_of
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.fit import Fit
-from harness_plugins.kueue.rules.flavor_assigner import Assigner
-from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.heads import CycleHeads
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import suitable_leaves
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
-from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.asks import Asking
-from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.last_assignment import Admission
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsages
@@ -97,66 +91,86 @@ class Scheduler:
         shortcuts: Shortcuts | None = None,
     ) -> None:
         shortcuts = shortcuts or Shortcuts()
-        self._cluster = cluster
         self._gates = gates
         self._evicted_last = evicted_last
-        cache = self.cache = Cache(cluster, also=also or ())
-        tree = cache.tree
-        weight_of_node = weights_of(tree, cluster, weights or {})
-        shares = DominantResourceShares(tree, weight_of_node, counts_unlendable=gates.rules.counts_unlendable)
-        self.shares = shortcuts.shares(tree, shares)
-        self.local_queues: LocalQueueUsages | None = None
-        by_usage = [queue for queue in cache.queues.values() if queue.spec.by_usage]
-        if admission is not None and gates.admission_fair_sharing and by_usage:
-            usable = [queue.name for queue in by_usage if queue.usable]
-            self.local_queues = LocalQueueUsages(cluster, admission, tree, usable, by_namespace=by_namespace)
         self.fair = strategies is not None
-        search: ClassicPreemption | FairSharing = ClassicPreemption(cache)
-        order: ClassicOrder | FairOrder = ClassicOrder(gates)
-        crashes = None if gates.rules.cohorts_end_searches else Crashes(gates.release)
-        if strategies is not None:
-            within_nominal = gates.fair_sharing_preempt_within_nominal
-            search = FairSharing(
-                cache,
-                self.shares,
-                strategies,
-                within_nominal=within_nominal,
-                crashed=crashes,
-            )
-            order = FairOrder(cache, self.shares, gates)
         self.topologies: TopologyFlavors | None = None
-        self._asked: Topologies | None = None
+        asked: Topologies | None = None
         if gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values()):
             self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
             suitable = shortcuts.suitable_leaves(suitable_leaves)
             capacities = shortcuts.capacities(capacity_of)
-            asked = WorkloadTopologies(
+            topologies = WorkloadTopologies(
                 self.topologies, mixed=gates.tas_profile_mixed, suitable=suitable, capacities=capacities
             )
-            self._asked = shortcuts.topologies(asked)
-        self.pending: Mapping[str, PendingQueue] = {
-            name: PendingQueue(queue, sticky=gates.rules.sticky_preemptors)
-            for name, queue in cache.queues.items()
-        }
-        pending = self._by_number = list(self.pending.values())
-        self._offers = shortcuts.offers(FlavorOffers(cluster, tree, gates))
-        assembling = shortcuts.assemble(assembled)
-        assigner = Assigner(cache, fair=self.fair, gates=gates, topologies=self._asked, assemble=assembling)
-        world = World(cache, pending, self.shares, search, self.topologies, gates, weight_of_node)
-        nominator, self._heads = shortcuts.nomination(world, self._offers, assigner)
-        figures = Refusals(cache, self.offers, search, self._asked, fair=self.fair)
-        self._cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates, figures)
-        if crashes is not None:
-            crashes.told = self._cycle.refused
-        self.within_quota = Fit(cache, self._offers, gates, fair=self.fair).fits
+            asked = shortcuts.topologies(topologies)
+        crashes = None if gates.rules.cohorts_end_searches else Crashes(gates.release)
+        self._settings = Settings(
+            gates, strategies, weights or {}, also or (), shortcuts, self.topologies, asked, crashes
+        )
+        self._use(cluster, Machinery(cluster, self._settings))
+        self.local_queues: LocalQueueUsages | None = None
+        if admission is not None and gates.admission_fair_sharing:
+            queues = [cluster, *(edit.after for each in cluster.changes for edit in each.edits)]
+            if any(map(_orders_by_usage, queues)):
+                self.local_queues = LocalQueueUsages(
+                    cluster, admission, self.cache.tree, self._usable(), by_namespace=by_namespace
+                )
+        self._removed = Removed()
         self._asking = Asking(reclaims=gates.reclaimable_pods)
         self._parks_any_class = (
             gates.scheduling_equivalence_hashing and not gates.rules.parks_classes_for_quota_alone
         )
-        self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
         self.cycles = 0
         self.heads = 0
         self.idle = False
+
+    def _use(self, cluster: Cluster, machinery: Machinery) -> None:
+        """Work on a cluster from now on."""
+        self._cluster = cluster
+        self._machinery = machinery
+        self.cache = machinery.cache
+        self.pending = machinery.pending
+        self.shares = machinery.shares
+        self.within_quota = machinery.within_quota
+        self._by_number = machinery.by_number
+        self._heads = machinery.heads
+        self._cycle = machinery.cycle
+        self._mismatches: Memo[tuple[str, str], bool] = Memo()  # content key
+
+    def _usable(self) -> list[str]:
+        """The ClusterQueues that take part in scheduling."""
+        return [name for name, queue in self.cache.queues.items() if queue.usable]
+
+    # --- what changes ---------------------------------------------------------------------------------------
+
+    def change(self, edit: Edit, cluster: Cluster) -> None:
+        """An object changes: all that follows from quotas, weights and policies is worked out anew."""
+        cluster = as_read(cluster, self._gates)
+        self._removed.edit(edit)
+        if edit.kind in KINDS:
+            self._rebuild(self._removed.among(cluster), edit)
+            return
+        self._cluster = self._removed.among(cluster)
+        if self.local_queues is not None:
+            self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
+
+    def _rebuild(self, cluster: Cluster, edit: Edit) -> None:
+        before = self._machinery
+        concerned = tree_of(edit, before.cache)
+        before.heads.leave()
+        others = before.other_flavors(cluster)
+        after = Machinery(cluster, self._settings, before)
+        for workload, flavors in others:
+            after.number_again(workload, flavors)
+        self._use(cluster, after)
+        if self.local_queues is not None:
+            self.local_queues.follow(cluster, self.cache.tree, self._usable())
+        changed(edit, after, concerned)
+        for pending in self._by_number:
+            pending.follow(partial(self._namespace_mismatch, pending.queue))
+            if pending.queue.usable:
+                self._heads.join(pending)
 
     # --- what happens -------------------------------------------------------------------------------------
 
@@ -224,6 +238,11 @@ class Scheduler:
         if pending.queue.usable and not workload.place.equivalence_class.inadmissible:
             self._heads.add(pending)
 
+    def withdraw(self, workload: Workload) -> bool:
+        """A workload is not to wait in its queue any more; answers whether it did."""
+        self._heads.reactivate(workload.cluster_queue.root)
+        return self._queue_of(workload).withdraw(workload)
+
     def reserve(self, admitted: Admitted, now: int) -> None:
         """A head was admitted: it holds its quota from now on, and has left its queue."""
         workload, assignment = admitted
@@ -261,12 +280,16 @@ class Scheduler:
 
     def free(self, workload: Workload) -> None:
         """A workload gives its quota back: everything inadmissible in its tree is requeued."""
-        self._heads.requeue_inadmissible(workload.cluster_queue.root)
+        queue = workload.cluster_queue
+        self._heads.requeue_inadmissible(queue.root)
         self._uncount(workload)
         self.cache.drop(workload)
         if self.topologies is not None:
             self.topologies.drop(workload.placed)
             workload.placed = ()
+        if self._removed and self._removed.gone(self.cache, queue):
+            edit = Edit("ClusterQueue", queue.name, queue.spec, None)
+            self._rebuild(self._removed.among(self._cluster), edit)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
         """Some of a workload's pods have ended: what it does not need any more is free.
@@ -413,7 +436,14 @@ class Scheduler:
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """What a workload's queue can offer to it."""
-        return self._offers(workload.asks, workload.cluster_queue)
+        return self._machinery.offers(workload)
+
+
+def _orders_by_usage(queues: object) -> bool:
+    """Whether a queue, or one of a cluster, orders its workloads by the usage of their LocalQueues."""
+    if isinstance(queues, Cluster):
+        return any(queue.by_usage for queue in queues.cluster_queues.values())
+    return isinstance(queues, ClusterQueue) and queues.by_usage
 
 
 def _whole_seconds(time: int) -> int:

@@ -103,7 +103,7 @@ class TimeLimits:
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
         """Evict those that were admitted for as long as they may be, and give them up once they are gone."""
         for workload in self._times.due(now):
-            self._executions.timed_out(workload, now)
+            self._executions.goes_for_nobody(workload, now)
             self._evict(Target(workload, EXCEEDED), now)
             yield Preempt(workload.job, None, EXCEEDED)
         for workload, why in self._expired:
@@ -117,7 +117,9 @@ class TimeLimits:
         """Evict those whose pods are not ready in time, and queue those whose backoff is over, by name."""
         for workload in pods_ready.due(now):
             if pods_ready.stays(workload):
-                self._executions.timed_out(workload, now)  # before its time-out is noted, which sets a term
+                self._executions.goes_for_nobody(
+                    workload, now
+                )  # before its time-out is noted, which sets a term
                 timed_out = pods_ready.time_out(workload, now)
                 reason = TIMED_OUT if timed_out.requeue_at is not None else DEACTIVATED
                 self._evict(Target(workload, reason), now)

@@ -4,58 +4,17 @@ from __future__ import annotations
 
 import random
 from itertools import count
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kube_worlds import HOSTNAME, World, job, node
+from kube_worlds import World, crowd, job, node
 
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
 from harness.models.kube.queue import SchedulingQueue
 
 NEVER = 10**9
-Jobs = list[Any]
-
-
-def crowd(rng: random.Random) -> tuple[list[Any], Jobs]:
-    """Three nodes, and far more pods of a few kinds than there is room for."""
-    term = {"labelSelector": {"matchLabels": {"app": "lonely"}}, "topologyKey": HOSTNAME}
-    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    large = {"size": "large"}
-    kinds: list[dict[str, Any]] = [{}, {}, {}, {"nodeSelector": large}]
-    kinds += [{"labels": {"app": "lonely"}, "affinity": alone}, {"labels": {"app": "lonely"}}]
-    selector = {"matchLabels": {"app": "lonely"}}
-    spread = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}
-    kinds.append(
-        {
-            "labels": {"app": "lonely"},
-            "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
-        }
-    )
-    for cpu in (1, 4):
-        container = {"name": "c", "resources": {"requests": {"cpu": cpu}}, "ports": [{"hostPort": 80}]}
-        kinds.append({"containers": [container]})
-    nodes = [node(f"n{number}", cpu=4, pods=3) for number in range(2)]
-    nodes.append(node("n2", labels=large, cpu=8))
-    jobs: Jobs = []
-    at = 0
-    for number in range(rng.randint(20, 60)):
-        at += rng.choice((0, 0, 1, 4))
-        made = job(
-            f"j{number}",
-            {"cpu": rng.choice((1, 2, 4))},
-            at=at,
-            runs=rng.randint(1, 30),
-            priority=rng.choice((0, 0, 0, 7)),
-            pods=rng.choice((1, 1, 2)),
-            grace=rng.choice((1, 2)),
-            preempts=rng.random() < 0.8,
-            **rng.choice(kinds),
-        )
-        jobs.append(made)
-    return nodes, jobs
 
 
 @pytest.mark.parametrize("preempts", [False, True])

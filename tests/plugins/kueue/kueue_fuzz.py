@@ -236,6 +236,74 @@ def released(given: World, seed: int) -> World:
     return given._replace(options=options)
 
 
+def changing(given: World, seed: int) -> World:
+    """The same world, whose queues and cohorts change up to ten times: all that a patch can say of them."""
+    random = Random(seed)
+    those = [each for each in given.manifests if each["kind"] in ("ClusterQueue", "Cohort", "LocalQueue")]
+    cohorts = [each["metadata"]["name"] for each in those if each["kind"] == "Cohort"]
+    times = sorted(random.randint(1, 120) for _ in range(random.randint(1, 10)))
+    if random.random() < 0.3:  # several at one instant, and arrivals and ends of whole seconds at the same
+        times = [each // 20 * 20 + 1 for each in times]
+    patches = [_patch(random, random.choice(those), cohorts, at) for at in times]
+    manifests = list(given.manifests)
+    for document in manifests:
+        if document["kind"] == "ClusterQueue" and random.random() < 0.1:
+            document["metadata"]["annotations"] = {"harness/from": f"{random.randint(1, 40)}s"}
+            patches = [each for each in patches if each["metadata"]["name"] != document["metadata"]["name"]]
+    return given._replace(manifests=[*manifests, *patches])
+
+
+def _patch(random: Random, document: Manifest, cohorts: Sequence[str], at: int) -> Manifest:
+    """A patch that holds from a second on, often until a later one."""
+    annotations = {"harness/from": f"{at}s"}
+    if random.random() < 0.5:
+        annotations["harness/until"] = f"{at + random.randint(1, 60)}s"
+    found = {name: document[name] for name in ("apiVersion", "kind")}
+    found["metadata"] = document["metadata"] | {"annotations": annotations}
+    kind, spec = document["kind"], document["spec"]
+    if kind == "LocalQueue":
+        return found | {"spec": {"stopPolicy": random.choice(("Hold", "HoldAndDrain", "None"))}}
+    what = random.choice(("quota", "quota", "quota", "weight", "move", "policy", "stop", "stop", "delete"))
+    limited = "cohortName" in spec or "parentName" in spec  # limits need somebody to lend to
+    groups = [
+        {
+            "coveredResources": group["coveredResources"],
+            "flavors": [
+                {
+                    "name": each["name"],
+                    "resources": [
+                        {"name": resource["name"], **_other_quota(random, limited=limited)}
+                        for resource in each["resources"]
+                    ],
+                }
+                for each in group["flavors"]
+            ],
+        }
+        for group in spec.get("resourceGroups", ())
+    ]
+    if what == "delete" and kind == "ClusterQueue" and random.random() < 0.5:
+        return found | {"$patch": "delete"}
+    if what == "move" and cohorts:
+        if kind == "ClusterQueue":
+            return found | {"spec": {"cohortName": random.choice((*cohorts, "other"))}}
+        return found | {"spec": {"fairSharing": _weight(random)}}
+    if what == "stop" and kind == "ClusterQueue":
+        return found | {"spec": {"stopPolicy": random.choice(("Hold", "HoldAndDrain", "HoldAndDrain"))}}
+    if what == "policy" and kind == "ClusterQueue":
+        policies = {"$patch": "replace", **preemption_policies(random, threshold=2)}
+        return found | {"spec": {"preemption": policies}}
+    if what == "weight" or not groups:
+        return found | {"spec": {"fairSharing": _weight(random)}}
+    return found | {"spec": {"resourceGroups": groups}}
+
+
+def _other_quota(random: Random, *, limited: bool) -> dict[str, int | None]:
+    """A nominal quota, with a lending limit now and then; None takes one away."""
+    nominal = random.choice((0, 1, 2, 4, 7))
+    lends = random.randint(0, nominal) if limited and random.random() < 0.3 else None
+    return {"nominalQuota": nominal, "lendingLimit": lends}
+
+
 def placed(given: World, seed: int) -> World:
     """The same world with nodes, where most flavors have a topology and most jobs ask for a place in it."""
     random = Random(seed)

@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import TIMES, World, alike, by_usage, fuzz, placed, released, world
+from kueue_fuzz import TIMES, World, alike, by_usage, changing, fuzz, placed, released, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
 from harness.base.build import is_compiled
 from harness.base.errors import DecisionError
 from harness.base.options import resolve
+from harness.cluster.changes.over_time import unrolled
 from harness.plugins import load
 from harness.plugins.conformance import read_cases
 from harness.testing import replayed
@@ -55,7 +56,7 @@ def replay(given: World, shortcuts: Shortcuts, *, looks: bool = False) -> dict[s
     """Everything that happens in a world; None where workloads preempt each other for ever at one instant."""
     spec = load().policy(given.plugin)
     factory = classic if given.plugin == "kueue-classic" else fair_sharing
-    where = cluster(*given.manifests, flavors=False)
+    where = unrolled(cluster(*given.manifests, flavors=False), None)
     made: list[KueuePolicy] = []
 
     def make(where: Cluster, view: View, options: Any) -> Policy:
@@ -114,7 +115,14 @@ def of_a_release(seed: int) -> World:
     return released(world(seed, 2 + seed % 39), seed)
 
 
+def that_changes(seed: int) -> World:
+    """Quotas, limits, weights, policies and stops change; queues move, appear and go."""
+    given = world(seed, 2 + seed % 39, nodes=seed % 5 == 0)
+    return changing(by_usage(given, seed) if seed % 3 == 0 else given, seed)
+
+
 KINDS = (
+    (that_changes, 2000),
     (plain, 1200),
     (on_nodes, 400),
     (ordered_by_usage, 400),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.cluster.kinds.pods import HostPort
+from harness.cluster.kinds.pods import HostPort, PodSpec
 from harness.cluster.kinds.selectors import Taint, Toleration
+from harness.cluster.model import Node
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import (
     NODE_RESOURCES_FIT,
@@ -23,7 +24,11 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
     """NodeUnschedulable, NodeName, TaintToleration, NodeAffinity: what no pod on the node can change."""
-    spec = shape.spec
+    return ruled_out(shape.spec, node)
+
+
+def ruled_out(spec: PodSpec, node: Node | NodeInfo) -> Status | None:
+    """The same for what a pod's `spec` says, and for a node as manifests have it, too."""
     if node.unschedulable and not tolerated(_CORDONED, spec.tolerations):
         return UNSCHEDULABLE_NODE
     if spec.node_name and spec.node_name != node.name:
@@ -34,6 +39,19 @@ def unchanging(shape: Shape, node: NodeInfo) -> Status | None:
     if not spec.allows(node.name, node.labels):
         return NOT_SELECTED
     return None
+
+
+def fits_empty(spec: PodSpec, node: Node) -> bool:
+    """Whether a node would have room for a pod if it were empty."""
+    has = node.allocatable
+    return has.get("pods", 1) >= 1 and all(
+        amount <= has.get(name, 0) for name, amount in spec.requests.items() if amount > 0 and name != "pods"
+    )
+
+
+def could_run(spec: PodSpec, node: Node) -> bool:
+    """Whether a node could run a pod if it were empty."""
+    return ruled_out(spec, node) is None and fits_empty(spec, node)
 
 
 def tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:

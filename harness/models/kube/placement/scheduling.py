@@ -119,14 +119,23 @@ class Scheduling:
         scoring: ScoringStrategy = USUAL_STRATEGY,
     ) -> None:
         self.cache = cache
-        self._fit_score = fit_score(scoring, cache.resources)
-        self.wanted = nodes_to_find(len(cache.nodes), percentage)
+        self._percentage = percentage
+        self._scoring = scoring
         self._hard_weight = hard_affinity_weight
         self.start = 0
-        self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
         self._shapes: dict[Shape, ShapeNodes] = {}
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
         self._affinities: dict[Template, AffinityRules] = {}
+        self.renew()
+
+    def renew(self) -> None:
+        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        cache = self.cache
+        self._fit_score = fit_score(self._scoring, cache.resources)
+        self.wanted = nodes_to_find(len(cache.nodes), self._percentage)
+        self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
+        self._shapes.clear()
+        self._spreads.clear()
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
         """The node that a pod gets, or why there is none."""
@@ -166,8 +175,9 @@ class Scheduling:
             if self.wanted >= total:
                 key = min(nodes.keys)
             else:
-                looked_at = nodes.reach(self.start, self.wanted)
-                key = nodes.best(self.start, looked_at)
+                start = self.start % total  # it is kept as a number, whatever comes and goes
+                looked_at = nodes.reach(start, self.wanted)
+                key = nodes.best(start, looked_at)
         if looked_at < total or (nodes.named is not None and self.wanted < total):
             self._advance(looked_at, failed, nodes.named)
         if hidden:

@@ -16,7 +16,13 @@ from harness.models.kube.placement.scores import (
     least_allocated,
     preferred_nodes,
 )
-from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT, PORT_TAKEN, Status
+from harness.models.kube.placement.status import (
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    NOT_SELECTED,
+    PORT_TAKEN,
+    Status,
+)
 from harness.models.kube.pod import Shape
 
 FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
@@ -52,7 +58,11 @@ class ShapeNodes:
         self.shape = shape
         self._cache = cache
         self._seen = cache.version
-        self._fixed = [unchanging(shape, node) for node in nodes]
+        names = shape.spec.node_names
+        self._fixed = [
+            NOT_SELECTED if names is not None and node.name not in names else unchanging(shape, node)
+            for node in nodes
+        ]
         self._too_small = [oversized(shape, node) for node in nodes]
         self._ruled_out_by = frozenset(status.plugin for status in self._fixed if status is not None)
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
@@ -62,7 +72,6 @@ class ShapeNodes:
         self.varied = any(
             len({raw[position] for position in open_nodes}) > 1 for raw in (self.taints, self.preferred)
         )
-        names = shape.spec.node_names
         self.named = None if names is None else sum(node.name in names for node in nodes)
         self._helpful = [position for position in open_nodes if not self._too_small[position]]
         self.kinds = bytearray([FIXED]) * len(nodes)

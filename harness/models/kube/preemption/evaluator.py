@@ -57,6 +57,10 @@ class Preemption:
         self._absolute = configuration.min_candidate_nodes_absolute
         self._dry_runs: dict[tuple[Shape, int], DryRuns] = {}
 
+    def renew(self) -> None:
+        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        self._dry_runs.clear()
+
     def pod_eligible_to_preempt_others(self, pod: PodInfo, diagnosis: Diagnosis) -> str | None:
         """Why a pod may not preempt now; None when it may.
 

@@ -5,8 +5,9 @@ What a case says and the model does not take is an error: an answer that leaves 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
@@ -19,7 +20,15 @@ from harness.models.cluster import (
     Workload,
     release_named,
 )
-from harness.models.manifests import NOT_MODELLED, NOT_READ, WORKLOAD, Fields, cluster_from, workload_from
+from harness.models.manifests import (
+    NOT_MODELLED,
+    NOT_READ,
+    WORKLOAD,
+    Fields,
+    cluster_from,
+    replaced,
+    workload_from,
+)
 from harness.policy import PodSet
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
@@ -67,7 +76,8 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     release = release_named(config.get("kueueVersion", str(NEWEST)))
     config = {name: value for name, value in config.items() if name != "kueueVersion"}
     manifest = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **config}
-    cluster = cluster_from([*case["objects"], manifest], case["id"], webhooks=False)
+    make = partial(cluster_from, source=case["id"], webhooks=False)
+    cluster = replaced([*case["objects"], manifest], _events(case), make)
     assert cluster.kueue is not None
     gates = gates_from(config.get("featureGates") or {}, release)
     sections = (*_SECTIONS, _OVER_TIME) if over_time else _SECTIONS
@@ -77,6 +87,19 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
         raise ClusterError(case["id"], faults)
     recorded = cluster.kueue if _OVER_TIME in config else replace(cluster.kueue, pods_ready=None)
     return Setting(as_read(cluster, gates), recorded, gates)
+
+
+def _events(case: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """When which object becomes which manifest."""
+    faults: list[Fault] = []
+    for event in Fields(case["given"], case["id"], faults, "given").items("events"):
+        at, manifest = event.raw("at"), event.raw("object")
+        if not isinstance(at, (int, float)) or not isinstance(manifest, Mapping):
+            event.fault("at", "must be a number of seconds, with an object")
+            break
+        yield round(at * SECOND), manifest
+    if faults:
+        raise ClusterError(case["id"], faults)
 
 
 @final

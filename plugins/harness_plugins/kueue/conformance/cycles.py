@@ -41,6 +41,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     question = Question(case)
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
     until = round((question.number(question.fields, "until") or 0) * SECOND)
+    question.fields.raw("events")  # which the cluster has
     question.finish()
     found.sort(key=lambda each: each[0][0].submit)
     arrivals = [_numbered(arrival, index) for index, (arrival, _, _) in enumerate(found)]
@@ -60,7 +61,9 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     inactive = {index for index, (_, manifest, _) in enumerate(found) if not manifest.active}
     plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
     interruptions = Interruptions([readiness for _, _, readiness in found])
-    driver = Driver(policy, [each[1] for each in arrivals], inactive, until, plain, interruptions)
+    durations = [each[1] for each in arrivals]
+    events = [instant.at for instant in cluster.changes]
+    driver = Driver(policy, durations, inactive, until, plain, interruptions, events)
     without_nodes = replace(cluster, nodes=frozen())  # nobody bound pods: what was admitted ran at once
     Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer(deactivating=waits is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import final
 
 from harness.base.errors import PolicyError
@@ -26,6 +26,7 @@ class Driver:
         until: the end of the replay.
         plain: how often LocalQueues are sampled that nothing orders by usage; None where there are none.
         interruptions: when pods are lost, and when they are back.
+        events: when objects change.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Driver:
         until: int,
         plain: int | None,
         interruptions: Interruptions,
+        events: Iterable[int],
     ) -> None:
         self._durations = durations
         self._inactive = inactive
@@ -46,7 +48,8 @@ class Driver:
         self._alarms: list[int] = []
         self.ready = self._start_up if policy.ready is not None else None
         self._local_queues = policy.scheduler.local_queues
-        self._ends: set[int] = set()
+        self.changed = policy.changed
+        self._instants = set(events)  # and ends that were ever due
         self._news = False
         policy.scheduler.advance(0)
 
@@ -84,7 +87,12 @@ class Driver:
         for alarm in self._alarms:
             yield Wake(alarm)
         self._alarms.clear()
-        if self._news or now == self._next_term() or now in self._ends or now == self._next_sample(now - 1):
+        if (
+            self._news
+            or now == self._next_term()
+            or now in self._instants
+            or now == self._next_sample(now - 1)
+        ):
             yield from self._decide(now)
             self._news = False  # what its own evictions bring back belongs to this instant
         sample = self._next_sample(now)
@@ -109,7 +117,7 @@ class Driver:
                     continue
                 due = now + ready + self._durations[decision.job.index]
                 if now < due <= self._until:
-                    self._ends.add(due)
+                    self._instants.add(due)
                     yield Wake(due)
 
     def _next_term(self) -> int | None:

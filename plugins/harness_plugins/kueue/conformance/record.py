@@ -56,8 +56,8 @@ class Record:
             entry = {"t": entry["t"], "evict": job.id, "reason": fact.reason}
             if fact.reason == DEACTIVATED:
                 self._deactivated.add(job.id)
-            else:
-                entry |= {name: (fact.detail or {})[name] for name in ("cause", "count", "requeueAt")}
+            elif fact.detail is not None:
+                entry |= {name: fact.detail[name] for name in ("cause", "count", "requeueAt")}
         elif action == FINISH:
             entry = {"t": entry["t"], "finish": job.id}
             self._held.pop(job.id)

@@ -44,13 +44,17 @@ class DecisionDetails:
     """
 
     def __init__(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
+        self._told: dict[str, Share] = {}
+        self.follow(cache, pending, shares)
+
+    def follow(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
+        """The queues and quotas are others from now on; what was told of shares stays told."""
         self._cache = cache
         self._pending = pending
         self._tree = cache.tree
         self._shares = shares
         self._labels = self._tree.labels
         self._paths: dict[int, str] = {}
-        self._told: dict[int, Share] = {}
         # Shares follow from what a node uses.
         self._known_shares: Memo[tuple[object, ...], list[float | str]] = Memo()
         # Decisions with equal figures have one detail; nobody may change it.
@@ -130,9 +134,10 @@ class DecisionDetails:
         found = []
         for node in sorted(changed):
             share = self._shares.of(node)[1]
-            if share != self._told.get(node):
-                self._told[node] = share
-                found.append(QueueShare(changed[node].name, self._shares.ratio(node), published(share)))
+            name = changed[node].name
+            if share != self._told.get(name):
+                self._told[name] = share
+                found.append(QueueShare(name, self._shares.ratio(node), published(share)))
         changed.clear()
         return found
 

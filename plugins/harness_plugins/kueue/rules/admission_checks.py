@@ -8,12 +8,12 @@ Here a check is ready a given time after each reservation; none is retried or re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import final
 
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
-from harness.models.cluster import Cluster
+from harness.models.cluster import Cluster, ClusterQueue
 
 Flavors = Mapping[str, Mapping[str, str]]
 """Pod set -> resource -> flavor."""
@@ -32,21 +32,26 @@ class AdmissionChecks:
     """
 
     def __init__(self, cluster: Cluster, delays: Mapping[str, int] | int) -> None:
-        queues = cluster.cluster_queues.values()
-        known = {check.name for queue in queues for check in queue.checks}
+        known = {check.name for queue in _ever(cluster) for check in queue.checks}
         if isinstance(delays, int):
             delays = dict.fromkeys(known, delays)
         for name in delays:
             if name not in known:
                 hint = did_you_mean(name, known) if known else "no ClusterQueue has any"
                 raise OptionError(f"option admissionCheckDelay: there is no check {name!r}", hint=hint)
+        self._delays = delays
+        self.follow(cluster)
+
+    def follow(self, cluster: Cluster) -> None:
+        """The ClusterQueues are those of another cluster from now on."""
+        delays = self._delays
         self._of = {
             queue.name: tuple(
                 (check.name, frozenset(check.on_flavors), delays[check.name])
                 for check in queue.checks
                 if delays.get(check.name)
             )
-            for queue in queues
+            for queue in cluster.cluster_queues.values()
         }
 
     def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
@@ -56,3 +61,10 @@ class AdmissionChecks:
             return {}
         used = {flavor for each in flavors.values() for flavor in each.values()}
         return {name: delay for name, on, delay in checks if not on or on & used}
+
+
+def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
+    """The ClusterQueues that there are, or will be."""
+    yield from cluster.cluster_queues.values()
+    for instant in cluster.changes:
+        yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)

@@ -39,6 +39,12 @@ class Heads(Protocol):
     def add(self, pending: PendingQueue) -> None:
         """A queue has something to try."""
 
+    def join(self, pending: PendingQueue) -> None:
+        """Heads of a queue, and what is inadmissible in it, were found in another way until now."""
+
+    def leave(self) -> None:
+        """Heads are found in another way from now on: what was to be tried again is requeued."""
+
     def reactivate(self, root: int) -> None:
         """Something happened in a tree: its heads may do something else now."""
 
@@ -79,6 +85,16 @@ class AllHeads:
     def add(self, pending: PendingQueue) -> None:
         """Nothing to note."""
 
+    def join(self, pending: PendingQueue) -> None:
+        """Nothing to note."""
+
+    def leave(self) -> None:
+        """Heads are found in another way from now on: what was to be tried again is requeued."""
+        for pending in self._pending:
+            if pending.queue.root in self._requeue:
+                pending.requeue_inadmissible()
+        self._requeue.clear()
+
     def reactivate(self, root: int) -> None:
         """Nothing to note."""
 
@@ -92,10 +108,7 @@ class AllHeads:
 
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any."""
-        for pending in self._pending:
-            if pending.queue.root in self._requeue:
-                pending.requeue_inadmissible()
-        self._requeue.clear()
+        self.leave()
         heads = [head for pending in self._pending if (head := pending.first()) is not None]
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 

@@ -56,13 +56,8 @@ class Impossible:
         self._binder = binder
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
-    def never(self, job: Job) -> Never | None:
-        """Why a job can never start; None where it may."""
-        verdict = self.judge(job)
-        return None if verdict is None else verdict.never
-
     def judge(self, job: Job) -> Verdict | None:
-        """The same, with what becomes of the job."""
+        """Why a job can never start, and what becomes of it; None where it may start."""
         key = (job.pod_sets, job.namespace, job.queue)
         known = self._known.get(key)
         if known is None:

@@ -85,6 +85,21 @@ class RestingHeads:
             self.reactivate(root)
         self._active.add(number)
 
+    def join(self, pending: PendingQueue) -> None:
+        """Heads of a queue, and what is inadmissible in it, were found in another way until now."""
+        if pending.has_inadmissible:
+            self._inadmissible[pending.queue.root][pending.queue.number] = None
+        if pending.first() is not None:
+            self._active.add(pending.queue.number)
+
+    def leave(self) -> None:
+        """Heads are found in another way from now on: what was to be tried again is requeued."""
+        for number, left in self._in_vain.items():
+            self._pending[number].requeue_last(left)
+        for root in self._to_requeue:
+            for number in self._inadmissible[root]:
+                self._pending[number].requeue_inadmissible()
+
     def reactivate(self, root: int) -> None:
         """Something happened in a tree: its heads may do something else now."""
         at_rest = self._at_rest.pop(self._one[root], None)

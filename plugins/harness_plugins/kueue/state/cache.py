@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import final
 
@@ -24,6 +24,8 @@ class Cache:
     Args:
         cluster: the queues, cohorts and flavors.
         also: flavor-resources that are used although nobody has a quota for them.
+        before: who held which quota before the cluster changed: they hold it still, and the queues are the
+            same objects; None for nobody.
 
     Attributes:
         tree: quotas and usage.
@@ -38,7 +40,10 @@ class Cache:
 
     __slots__ = ("_watching", "at", "changed", "height", "holders", "holding", "queues", "tree", "version")
 
-    def __init__(self, cluster: Cluster, *, also: Iterable[FlavorResource] = ()) -> None:
+    def __init__(
+        self, cluster: Cluster, *, also: Iterable[FlavorResource] = (), before: Cache | None = None
+    ) -> None:
+        also = also if before is None else {*also, *before.used()}
         tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
         self.queues: dict[str, ClusterQueueState] = {}
         self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
@@ -48,9 +53,12 @@ class Cache:
             node = tree.queues[name]
             flavors = (quotas.flavor for group in spec.resource_groups for quotas in group.flavors)
             usable = spec.stop_policy == "None" and all(flavor in cluster.flavors for flavor in flavors)
-            queue = ClusterQueueState(spec, number, node, tuple(tree.path(node)), usable=usable)
+            known = None if before is None else before.queues.get(name)
+            queue = known or ClusterQueueState(name)
+            holders = Holders(queue) if known is None or before is None else before.holders[known.node]
+            queue.be(spec, number, node, tuple(tree.path(node)), usable=usable)
             self.queues[name] = self.at[node] = queue
-            self.holders[node] = Holders(queue)
+            self.holders[node] = holders
         self.height: list[int] = [0] * len(tree.names)
         for node in range(len(tree.names) - 1, -1, -1):
             present = self.at[node]
@@ -60,6 +68,36 @@ class Cache:
         self.version: list[int] = [0] * len(tree.names)
         self._watching: list[dict[int, ClusterQueueState]] = []
         self.changed: dict[int, ClusterQueueState] = self.watch()
+        if before is not None:
+            self._take_over(before)
+
+    def used(self) -> Iterator[FlavorResource]:
+        """The flavor-resources that somebody was admitted to."""
+        uses = 0
+        for holders in self.holders.values():
+            for workload in holders.workloads:
+                uses |= workload.uses
+        return (each for cell, each in enumerate(self.tree.flavor_resources) if uses >> cell & 1)
+
+    def _take_over(self, before: Cache) -> None:
+        """Charge anew what is held: how much of it shows at cohorts follows from what queues keep now."""
+        tree = self.tree
+        same = tree.flavor_resources == before.tree.flavor_resources
+        numbers = {
+            cell: number
+            for cell, each in enumerate(before.tree.flavor_resources)
+            if (number := tree.cell(*each)) is not None
+        }
+        for node, holders in self.holders.items():
+            if not same:
+                holders.renumber(numbers)
+            total: dict[int, int] = {}
+            for workload in holders.workloads:
+                for cell, amount in workload.usage:
+                    total[cell] = total.get(cell, 0) + amount
+            tree.charge(node, sorted(total.items()))
+            if holders.workloads and holders.queue.usable:
+                insort(self.holding[holders.queue.root], holders.queue, key=_NUMBER)
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
         """Amounts of (flavor, resource, amount) per flavor-resource, and the mask of all that are named.

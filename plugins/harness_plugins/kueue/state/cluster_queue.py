@@ -25,18 +25,27 @@ class ClusterQueueState:
 
     __slots__ = ("below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
 
-    def __init__(
-        self, spec: ClusterQueue, number: int, node: int, path: tuple[int, ...], *, usable: bool
-    ) -> None:
+    spec: ClusterQueue
+    number: int
+    node: int
+    path: tuple[int, ...]
+    below: dict[int, int]
+    root: int
+    usable: bool
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.generation = 0
+
+    def be(self, spec: ClusterQueue, number: int, node: int, path: tuple[int, ...], *, usable: bool) -> None:
+        """What its manifest says, and where it is in the tree, from now on."""
         self.spec = spec
-        self.name = spec.name
         self.number = number
         self.node = node
         self.path = path
         self.below = dict(zip(path, (node, *path), strict=False))
         self.root = path[-1] if path else node
         self.usable = usable
-        self.generation = 0
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
         """The nodes right below the lowest common ancestor: on this queue's side, and on another one's."""

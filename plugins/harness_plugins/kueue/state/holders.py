@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from typing import final
 
 from harness_plugins.kueue.state.amounts import Amounts
@@ -29,6 +30,14 @@ class Holders:
         self._ranks: list[Rank] = []  # of each of them: to look for one needs no calls back into Python
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
+
+    def renumber(self, numbers: Mapping[int, int]) -> None:
+        """Flavor-resources have other numbers from now on."""
+        self.usages.clear()
+        for workload in self.workloads:
+            workload.usage = tuple(sorted((numbers[cell], amount) for cell, amount in workload.usage))
+            workload.uses = sum(1 << number for cell, number in numbers.items() if workload.uses >> cell & 1)
+            self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
 
     def add_holder(self, workload: Workload) -> None:
         """Enter a workload."""

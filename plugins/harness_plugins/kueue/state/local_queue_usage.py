@@ -182,6 +182,28 @@ class LocalQueueUsages:
         self._now = 0
         self._due = 0
 
+    def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
+        """The cluster is another one from now on; what was used stays."""
+        self._cluster = cluster
+        self._resources = [name for _, name in tree.flavor_resources]
+        self._usable = frozenset(usable)
+        for name, queue in cluster.cluster_queues.items():
+            if queue.by_usage:
+                self._local_queues.setdefault(name, {})
+            else:
+                self._local_queues.pop(name, None)
+        for name, local_queues in self._local_queues.items():
+            for key, local_queue in local_queues.items():
+                local = cluster.local_queues.get(key)
+                stopped = local is not None and local.stop_policy != "None"
+                sampled = name in self._usable and not stopped
+                if sampled and not local_queue.sampled:  # one sample takes the place of those that were due
+                    self._decay(local_queue)
+                    local_queue.consumed = local_queue.consumed if self._half_life else {}
+                local_queue.sampled = sampled
+                local_queue.weight = float(local.weight) if local else 1.0
+                self._count(local_queue)
+
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
     def of(self, job: Job, queue: str) -> LocalQueueUsage | None:
@@ -300,12 +322,17 @@ class LocalQueueUsages:
         It is the usage that the workload would have after one interval. As at a sample, usage decays towards
         what is held; the next sample is an interval later.
         """
+        self._decay(local_queue)
+        local_queue.consumed = merged(local_queue.consumed, scaled(billionths(requests), self._gains))
+        self._count(local_queue)
+
+    def _decay(self, local_queue: LocalQueueUsage) -> None:
+        """A sample is taken now, whenever the last one was."""
         part = alpha(self._now - local_queue.updated, self._half_life)
-        past = decayed(local_queue.consumed, local_queue.held, factor(1.0 - part), factor(part))
-        local_queue.consumed = merged(past, scaled(billionths(requests), self._gains))
+        kept = factor(1.0 - part), factor(part)
+        local_queue.consumed = decayed(local_queue.consumed, local_queue.held, *kept)
         local_queue.updated = self._now
         local_queue.still = False
-        self._count(local_queue)
 
     def _by_resource(self, usage: Amounts) -> dict[str, int]:
         total: dict[str, int] = {}

@@ -11,10 +11,12 @@ of their own; else all are in one line. Usage decides between the heads of lines
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import final
 
 from harness.base.memo import Memo
+from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.equivalence_class import EquivalenceClass, SchedulingHash
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
@@ -93,6 +95,7 @@ class PendingQueue:
         "_inadmissible_classes",
         "_line",
         "_lines",
+        "_may_stick",
         "_namespace_mismatch",
         "_sticky",
         "_tickets",
@@ -104,11 +107,9 @@ class PendingQueue:
 
     def __init__(self, queue: ClusterQueueState, *, sticky: bool = True) -> None:
         self.queue = queue
-        self.strict = queue.spec.queueing_strategy == "StrictFIFO"
-        self._sticky = sticky and not self.strict
+        self._may_stick = sticky
         self.preemptor: Workload | None = None
         self.turns = 0
-        self._by_usage = queue.spec.by_usage
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
         self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also of those who left
         self._lines: dict[EquivalenceClass, _Lines] = {}
@@ -119,6 +120,33 @@ class PendingQueue:
         self._inadmissible: dict[Workload, None] = {}
         self._namespace_mismatch: list[Workload] = []
         self._tickets = 0
+        self._read(queue.spec)
+
+    def _read(self, spec: ClusterQueue) -> None:
+        self.strict = spec.queueing_strategy == "StrictFIFO"
+        self._sticky = self._may_stick and not self.strict
+        self._by_usage = spec.by_usage
+
+    def follow(self, mismatches: Callable[[str], bool]) -> None:
+        """The manifest of the queue may say something else from now on.
+
+        Args:
+            mismatches: whether the queue takes no workloads from a namespace.
+        """
+        self._read(self.queue.spec)
+        set_aside, self._namespace_mismatch = self._namespace_mismatch, []
+        for workload in (*self.active(), *self._waiting(inadmissible=True), *self._inadmissible, *set_aside):
+            workload.place.namespace_mismatch = mismatches(workload.job.namespace)
+        for workload in set_aside:
+            if workload.place.namespace_mismatch:
+                self._namespace_mismatch.append(workload)
+            else:
+                self.add(workload)
+
+    @property
+    def has_inadmissible(self) -> bool:
+        """Whether anything waits until inadmissible workloads are requeued."""
+        return bool(self._inadmissible_classes or self._inadmissible)
 
     # --- who waits ----------------------------------------------------------------------------------------
 
@@ -158,6 +186,18 @@ class PendingQueue:
             firsts.enter(following)
         elif len(lines) == 1 or not any(_first(lines, each) for each in lines):
             self._forget(place.equivalence_class)
+
+    def withdraw(self, workload: Workload) -> bool:
+        """A workload is not to wait here any more; answers whether it did."""
+        if self.preemptor is workload:
+            self.preemptor = None
+        if workload.place.ticket:
+            self.remove(workload)
+            return True
+        if workload in self._namespace_mismatch:
+            self._namespace_mismatch.remove(workload)
+            return True
+        return self._inadmissible.pop(workload, self) is None
 
     def _class_of(self, workload: Workload) -> EquivalenceClass:
         scheduling_hash = (workload.priority, workload.asks.number, workload.counts)

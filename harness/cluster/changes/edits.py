@@ -1,0 +1,103 @@
+"""A cluster that changes: one object becomes another one, appears or goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
+
+from harness.base.frozen import Frozen
+from harness.cluster.model import Cluster, Cohort
+
+PLACES: Mapping[str, str] = MappingProxyType(
+    {
+        "Cohort": "cohorts",
+        "ClusterQueue": "cluster_queues",
+        "LocalQueue": "local_queues",
+        "ElasticQuota": "elastic_quotas",
+        "Node": "nodes",
+    }
+)
+"""Kind of an object that may change -> where a `Cluster` has the objects of it."""
+
+
+class Edit(NamedTuple):
+    """What becomes of one object.
+
+    Attributes:
+        kind: its kind, one of `PLACES`; nodes of an ElasticQuotaTree are `ElasticQuota`.
+        name: its name; `namespace/name` of a LocalQueue.
+        before: the object as it was; None where it is new.
+        after: the object as it is from now on; None where it is gone.
+    """
+
+    kind: str
+    name: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def on(self, cluster: Cluster) -> Cluster:
+        """The cluster with this object as it is from now on; cohorts that are only named exist."""
+        place = PLACES[self.kind]
+        key: Any = tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
+        objects = dict(getattr(cluster, place))
+        if self.after is None:
+            objects.pop(key, None)
+        else:
+            objects[key] = self.after
+        placed: dict[str, Any] = {place: Frozen(objects)}
+        changed = replace(cluster, **placed)
+        if self.kind not in ("ClusterQueue", "Cohort"):
+            return changed
+        missing = {name for name in _named(changed) if name and name not in changed.cohorts}
+        if not missing:
+            return changed
+        implied = {name: Cohort(name) for name in sorted(missing)}
+        return replace(changed, cohorts=Frozen({**changed.cohorts, **implied}))
+
+
+def _named(cluster: Cluster) -> Iterable[str]:
+    """The cohorts that queues and cohorts name."""
+    yield from (queue.cohort for queue in cluster.cluster_queues.values())
+    yield from (cohort.parent for cohort in cluster.cohorts.values())
+
+
+class Instant(NamedTuple):
+    """What changes at one time: nothing, where what a patch says is so already.
+
+    Attributes:
+        at: microseconds since the trace's origin.
+        edits: the objects that change, in order.
+    """
+
+    at: int
+    edits: tuple[Edit, ...]
+
+
+def ever(cluster: Cluster) -> Cluster:
+    """The cluster with all objects that there are at some time, each as it is first."""
+    for edit in (edit for instant in cluster.changes for edit in instant.edits):
+        if edit.before is None:
+            with_it = edit.on(cluster)
+            there = getattr(cluster, PLACES[edit.kind])
+            if len(getattr(with_it, PLACES[edit.kind])) > len(there):
+                cluster = with_it
+    return cluster
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a policy hears of a change: which object, and the cluster from now on.
+
+    Attributes:
+        edit: what becomes of the object.
+        cluster: the cluster with this change, and without those that follow at the same instant.
+    """
+
+    edit: Edit
+    cluster: Cluster

@@ -1,0 +1,219 @@
+"""What changes of a cluster whose manifests have times, instant by instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from harness.base.errors import ClusterError, Fault
+from harness.base.units import date_text, format_duration, parse_quantity
+from harness.cluster.changes.edits import PLACES, Edit, Instant
+from harness.cluster.changes.remake import remade
+from harness.cluster.changes.timed import FROM, Moment, OverTime, Timed
+from harness.cluster.model import Cluster
+from harness.cluster.yaml.documents import Document
+
+_KUEUE = ("ClusterQueue", "Cohort")
+_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
+_TREE = "ElasticQuotaTree"
+_POOL = "NodePool"
+
+
+class _State(NamedTuple):
+    """A cluster while nothing changes.
+
+    Attributes:
+        cluster: what there is.
+        specs: the objects that have a manifest -> what tells specs apart of which Kueue makes the same.
+    """
+
+    cluster: Cluster
+    specs: Mapping[tuple[str, str], object]
+
+
+def unrolled(cluster: Cluster, origin: int | None) -> Cluster:
+    """The cluster at the trace's origin, without times, and with what changes of it from then on.
+
+    An instant at which everything stays as it is is one all the same.
+
+    Args:
+        cluster: what the manifests say, with their times.
+        origin: of the trace, microseconds since 1970; None where its times are no dates.
+
+    Raises:
+        ClusterError: manifests are faulty at some time, or have a date where the trace has none.
+    """
+    if not cluster.timed:
+        return cluster
+    faults: list[Fault] = []
+    over = OverTime([Document("", content) for content in cluster.manifests], faults)
+    dated = [each for each in over.timed for at in (each.starts, each.ends) if at is not None and at.dated]
+    if origin is None and dated:
+        faults.append(Fault(_called(dated[0]), f"{FROM} has a date, and the trace's times are no dates"))
+    if faults:
+        raise ClusterError(cluster.source, faults, hint="write times since the trace's origin, such as 3d2h")
+
+    def since(moment: Moment) -> int:
+        return moment.time - (origin or 0) if moment.dated else moment.time
+
+    def holds_at(now: int) -> Callable[[Timed], bool]:
+        def holds(each: Timed) -> bool:
+            begun = each.starts is None or since(each.starts) <= now
+            return begun and (each.ends is None or now < since(each.ends))
+
+        return holds
+
+    ends = [since(at) for each in over.timed for at in (each.starts, each.ends) if at is not None]
+    states: dict[tuple[bool, ...], _State] = {}
+
+    def state(now: int) -> _State:
+        holds = holds_at(now)
+        held = tuple(map(holds, over.timed))
+        if held not in states:
+            documents = list(over.documents(holds))
+            at = f"{cluster.source}, {format_duration(now)} after the origin" if now else cluster.source
+            states[held] = _state(cluster, documents, at)
+        return states[held]
+
+    first = before = state(0)
+    instants = []
+    for at in sorted({end for end in ends if end > 0}):
+        after = state(at)
+        turned = [
+            each.document.content for each in over.timed if holds_at(at)(each) != holds_at(at - 1)(each)
+        ]
+        instants.append(Instant(at, tuple(_edits(before, after, turned))))
+        before = after
+    return replace(first.cluster, source=cluster.source, files=cluster.files, changes=tuple(instants))
+
+
+def replaced(
+    documents: Sequence[Mapping[str, Any]],
+    then: Iterable[tuple[int, Mapping[str, Any]]],
+    make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
+) -> Cluster:
+    """A cluster of manifests whose objects are others from some times on.
+
+    Args:
+        documents: manifests.
+        then: in order of time, microseconds since the origin, and a manifest: from then on the object of that
+            kind and name is what it says, all of it.
+        make: makes a cluster of manifests.
+
+    Raises:
+        ClusterError: manifests are faulty at some time.
+    """
+
+    def state(contents: Sequence[Mapping[str, Any]]) -> _State:
+        return _State(make(contents), _specs(contents))
+
+    present = list(documents)
+    first = before = state(present)
+    instants: list[Instant] = []
+    for at, manifest in then:
+        key = manifest.get("kind"), _name(manifest)
+        present = [manifest if (each.get("kind"), _name(each)) == key else each for each in present]
+        after = state(present)
+        if not instants or instants[-1].at != at:
+            instants.append(Instant(at, ()))
+        instants[-1] = Instant(at, (*instants[-1].edits, *_edits(before, after, [manifest])))
+        before = after
+    return replace(first.cluster, changes=tuple(instants))
+
+
+def check_states(cluster: Cluster) -> None:
+    """That the manifests of a cluster with times make a cluster at each of them, as far as that is known.
+
+    Dates and times since the origin are held apart: how they lie to each other is known with a trace.
+
+    Raises:
+        ClusterError: manifests are faulty at some time.
+    """
+    if not cluster.timed:
+        return
+    faults: list[Fault] = []
+    over = OverTime([Document("", content) for content in cluster.manifests], faults)
+    if faults:
+        raise ClusterError(cluster.source, faults)
+    known: set[tuple[bool, ...]] = set()
+    for moment in sorted({at for each in over.timed for at in (each.starts, each.ends) if at is not None}):
+
+        def holds(each: Timed, moment: Moment = moment) -> bool:
+            begun = each.at_first or (each.starts is not None and _passed(each.starts, moment))
+            return begun and not (each.ends is not None and _passed(each.ends, moment))
+
+        held = tuple(map(holds, over.timed))
+        if held not in known:
+            known.add(held)
+            time = date_text(moment.time) if moment.dated else format_duration(moment.time)
+            remade(cluster, over.documents(holds), f"{cluster.source}, at {time}")
+
+
+def _passed(moment: Moment, now: Moment) -> bool:
+    return moment.dated == now.dated and moment.time <= now.time
+
+
+def _state(cluster: Cluster, documents: Sequence[Document], source: str) -> _State:
+    contents = [each.content for each in documents]
+    return _State(remade(cluster, documents, source), _specs(contents))
+
+
+def _specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
+    return {(str(each.get("kind")), _name(each)): _exact(each) for each in contents}
+
+
+def _exact(content: Mapping[str, Any]) -> object:
+    """What a spec of Kueue says beyond what is modelled: whether it has a weight, and amounts not rounded."""
+    spec = content.get("spec")
+    if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
+        return None
+    quotas = [
+        (quota.get("name"), *(_quantity(quota.get(name)) for name in _QUOTAS))
+        for group in spec.get("resourceGroups") or ()
+        for flavor in group.get("flavors") or ()
+        for quota in flavor.get("resources") or ()
+    ]
+    return spec.get("fairSharing") is not None, quotas
+
+
+def _quantity(value: Any) -> Fraction | None:
+    return None if value is None else parse_quantity(value)
+
+
+def _edits(before: _State, after: _State, turned: Sequence[Mapping[str, Any]]) -> Iterator[Edit]:
+    """The objects that change, in the order of the documents that begin or cease to hold."""
+    named = dict.fromkeys((str(each.get("kind")), _name(each)) for each in turned)
+    for kind, name in named:
+        if kind == _TREE:
+            quotas = (*before.cluster.elastic_quotas, *after.cluster.elastic_quotas)
+            objects = [("ElasticQuota", quota) for quota in dict.fromkeys(quotas)]
+        elif kind == _POOL:
+            nodes = (*before.cluster.nodes, *after.cluster.nodes)
+            objects = [("Node", node) for node in dict.fromkeys(nodes)]
+        else:
+            objects = [(kind, name)]
+        for each in objects:
+            was, becomes = _object(before, each), _object(after, each)
+            if was != becomes or before.specs.get(each) != after.specs.get(each):
+                yield Edit(*each, was, becomes)
+
+
+def _object(state: _State, key: tuple[str, str]) -> Any:
+    """An object; None where there is none, or a cohort is only named."""
+    kind, name = key
+    if kind not in ("ElasticQuota", "Node") and key not in state.specs:
+        return None
+    found: Any = getattr(state.cluster, PLACES[kind])
+    return found.get(tuple(name.split("/", 1)) if kind == "LocalQueue" else name)
+
+
+def _name(content: Mapping[str, Any]) -> str:
+    metadata = content.get("metadata") or {}
+    name = str(metadata.get("name"))
+    return f"{metadata.get('namespace') or 'default'}/{name}" if content.get("kind") == "LocalQueue" else name
+
+
+def _called(each: Timed) -> str:
+    return f"{each.document.content.get('kind')} {_name(each.document.content)}"

@@ -1,0 +1,82 @@
+"""Nodes that come, go and change in mid-replay: what the scheduler's parts make of it.
+
+Upstream: `addNodeToCache`, `updateNodeInCache` and `deleteNodeFromCache` in pkg/scheduler/eventhandlers.go.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness.cluster.model import Cluster, Node
+from harness.models.kube.cache import Cache
+from harness.models.kube.node_hints import Event, NodeHint, reports
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.pod import Templates
+from harness.models.kube.preemption.evaluator import Preemption
+from harness.models.kube.queue import SchedulingQueue
+
+
+@final
+class ChangingNodes:
+    """The nodes of a scheduler.
+
+    Args:
+        cluster: the nodes at first.
+        cache: nodes and the pods on them.
+        templates: what pods have in common.
+        scheduling: finds nodes for pods.
+        preemption: finds victims; None where nobody is preempted.
+        queue: the pods that wait.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        templates: Templates,
+        scheduling: Scheduling,
+        preemption: Preemption | None,
+        queue: SchedulingQueue,
+    ) -> None:
+        self._nodes = dict(cluster.nodes)
+        self._cache = cache
+        self._templates = templates
+        self._scheduling = scheduling
+        self._preemption = preemption
+        self._queue = queue
+
+    def put(self, node: Node) -> None:
+        """A node is there, returns, or is another one than before; an equal one changes nothing."""
+        old = self._nodes.get(node.name)
+        events = [Event.ADDED] if old is None else list(reports(old, node))
+        if old is not None and not events and old.unschedulable == node.unschedulable:
+            return
+        self._nodes[node.name] = node
+        if self._cache.put(node):
+            self._templates.count_by_resources()
+        self._renew()
+        for event in events:
+            self._queue.node_changed(NodeHint(event, old, node).helps)
+
+    def drop(self, name: str) -> None:
+        """A node is gone; its pods are to be deleted next, by name."""
+        old = self._nodes.pop(name)
+        self._queue.node_changed(NodeHint(Event.DELETED, old, None).helps)
+        self._cache.drop(name)
+        self._renew()
+
+    def settle(self) -> bool:
+        """Before an attempt: look at nodes in the order of that moment; answers whether it is another."""
+        cache = self._cache
+        if not (cache.unsettled and self._queue.tries_some and cache.settle()):
+            return False
+        self._renew()
+        return True
+
+    def _renew(self) -> None:
+        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        for peers in self._queue.waiting_peers():
+            peers.lasting = None
+        self._scheduling.renew()
+        if self._preemption is not None:
+            self._preemption.renew()

@@ -1,0 +1,156 @@
+"""Queueing hints of nodes: whether one that comes, goes or changes may help a pod that filters rejected.
+
+Upstream: the functions `isSchedulableAfterNode...` and their like of the plugins in
+pkg/scheduler/framework/plugins, and `nodeSchedulingPropertiesChange` in pkg/scheduler/framework/events.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import TypeAlias, final
+
+from harness.cluster.kinds.pods import PodSpec
+from harness.cluster.model import Node
+from harness.models.kube.placement.filters import fits_empty, tolerated
+from harness.models.kube.placement.status import (
+    INTER_POD_AFFINITY,
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES_FIT,
+    NODE_UNSCHEDULABLE,
+    POD_TOPOLOGY_SPREAD,
+    TAINT_TOLERATION,
+)
+from harness.models.kube.pod import Template
+
+
+class Event(Enum):
+    """What happened to a node, in the order in which the parts of an update are reported."""
+
+    ADDED = "added"
+    DELETED = "deleted"
+    TAINTS = "taints"
+    ALLOCATABLE = "allocatable"
+    LABELS = "labels"
+
+
+Plugins: TypeAlias = frozenset[str]
+
+_ALWAYS_BY_TAINTS = frozenset({NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES_FIT, INTER_POD_AFFINITY})
+"""Plugins that ask for additions of nodes but not for taints are asked for all the same, and say yes."""
+
+
+def reports(old: Node, new: Node) -> Iterator[Event]:
+    """The events that an update is reported as: an uncordon is a change of taints, a cordon none."""
+    if old.unschedulable and not new.unschedulable:
+        yield Event.TAINTS
+    if old.allocatable != new.allocatable:
+        yield Event.ALLOCATABLE
+    if old.labels != new.labels:
+        yield Event.LABELS
+    if old.taints != new.taints:
+        yield Event.TAINTS
+
+
+@final
+class NodeHint:
+    """Asks the plugins that rejected a pod about one event; `old` and `new` are the node around it."""
+
+    def __init__(self, event: Event, old: Node | None, new: Node | None) -> None:
+        self._event = event
+        self._old = old
+        self._new = new
+        self._known: dict[tuple[Template, Plugins], bool] = {}
+
+    def helps(self, template: Template, rejected_by: Plugins) -> bool:
+        """Whether the event may help pods of a template that these plugins rejected."""
+        found = self._known.get((template, rejected_by))
+        if found is None:
+            found = self._known[template, rejected_by] = self._asked(template, rejected_by)
+        return found
+
+    def _asked(self, template: Template, rejected_by: Plugins) -> bool:
+        old, new, spec = self._old, self._new, template.spec
+        if new is None:
+            return old is not None and POD_TOPOLOGY_SPREAD in rejected_by and _has_keys(template, old)
+        if old is None:
+            return any(_after_addition(plugin, template, new) for plugin in rejected_by)
+        if self._event is Event.ALLOCATABLE:
+            return NODE_RESOURCES_FIT in rejected_by and _grows(spec, old, new)
+        spread = POD_TOPOLOGY_SPREAD in rejected_by and _spreads_otherwise(template, old, new)
+        if self._event is Event.LABELS:
+            near = INTER_POD_AFFINITY in rejected_by and _domains_change(spec, old, new)
+            return spread or near or (NODE_AFFINITY in rejected_by and _now_selects(spec, old, new))
+        return (
+            spread
+            or not _ALWAYS_BY_TAINTS.isdisjoint(rejected_by)
+            or (NODE_UNSCHEDULABLE in rejected_by and old.unschedulable and not new.unschedulable)
+            or (TAINT_TOLERATION in rejected_by and _tolerates(spec, new) and not _tolerates(spec, old))
+        )
+
+
+def _after_addition(plugin: str, template: Template, new: Node) -> bool:
+    spec = template.spec
+    if plugin == NODE_UNSCHEDULABLE:
+        return not new.unschedulable
+    if plugin == TAINT_TOLERATION:
+        return _tolerates(spec, new)
+    if plugin == NODE_AFFINITY:
+        return spec.allows(new.name, new.labels)
+    if plugin == NODE_RESOURCES_FIT:
+        return fits_empty(spec, new)
+    if plugin == POD_TOPOLOGY_SPREAD:
+        return _has_keys(template, new)
+    if plugin == INTER_POD_AFFINITY:
+        return bool(spec.anti_affinity) or any(term.topology_key in new.labels for term in spec.affinity)
+    return plugin == NODE_PORTS
+
+
+def _tolerates(spec: PodSpec, node: Node) -> bool:
+    return all(
+        taint.effect == "PreferNoSchedule" or tolerated(taint, spec.tolerations) for taint in node.taints
+    )
+
+
+def _grows(spec: PodSpec, old: Node, new: Node) -> bool:
+    """Whether the pod fits the empty node, and it has more of something that the pod needs."""
+    had, has = old.allocatable, new.allocatable
+    more_pods = "pods" in had and has.get("pods", had["pods"] + 1) > had["pods"]
+    more = more_pods or any(
+        has.get(name, 0) > had.get(name, 0)
+        for name, amount in spec.requests.items()
+        if amount > 0 and name != "pods"
+    )
+    return more and fits_empty(spec, new)
+
+
+def _has_keys(template: Template, node: Node) -> bool:
+    return all(constraint.topology_key in node.labels for constraint in template.spread)
+
+
+def _spreads_otherwise(template: Template, old: Node, new: Node) -> bool:
+    """Whether the node makes a domain now or did before, but not both; or makes another one."""
+    had, has = _has_keys(template, old), _has_keys(template, new)
+    if had != has:
+        return True
+    return has and (
+        old.taints != new.taints
+        or any(old.labels[each.topology_key] != new.labels[each.topology_key] for each in template.spread)
+    )
+
+
+def _domains_change(spec: PodSpec, old: Node, new: Node) -> bool:
+    """Whether the node joins a domain of an affinity term, or leaves one of an anti-affinity term."""
+    joins = any(
+        term.topology_key in new.labels and old.labels.get(term.topology_key) != new.labels[term.topology_key]
+        for term in spec.affinity
+    )
+    return joins or any(
+        term.topology_key in old.labels and old.labels[term.topology_key] != new.labels.get(term.topology_key)
+        for term in spec.anti_affinity
+    )
+
+
+def _now_selects(spec: PodSpec, old: Node, new: Node) -> bool:
+    return spec.allows(new.name, new.labels) and not spec.allows(old.name, old.labels)

@@ -1,0 +1,75 @@
+"""The order in which kube-scheduler looks at nodes: a tree of zones, and the list that was last made of it.
+
+Upstream: `nodeTree` in pkg/scheduler/backend/cache/node_tree.go, `updateNodeInfoSnapshotList` in cache.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import final
+
+from harness.cluster.model import Node
+
+_ZONE = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
+_REGION = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+
+Zone = tuple[str, str]
+"""A region and a zone of it; both are "" for nodes without labels."""
+
+
+@final
+class NodeOrder:
+    """Zones in the order of their first node, and nodes of a zone in the order in which they joined it.
+
+    Args:
+        nodes: the first nodes, in the order in which they joined.
+
+    Attributes:
+        listed: names of nodes in the order that attempts use; empty before the first attempt.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.listed: list[str] = []
+        self._zones: dict[Zone, dict[str, None]] = {}
+        self._zone_of: dict[str, Zone] = {}
+        for node in nodes:
+            self.put(node)
+
+    def put(self, node: Node) -> None:
+        """A node is there, or its labels are others: where its zone changes it is the last one there."""
+        zone = _label(node, _REGION), _label(node, _ZONE)
+        before = self._zone_of.get(node.name)
+        if before == zone:
+            return
+        if before is not None:
+            self.drop(node.name)
+        self._zone_of[node.name] = zone
+        self._zones.setdefault(zone, {})[node.name] = None
+
+    def drop(self, name: str) -> None:
+        """A node is gone; a zone without nodes ceases, and is the last one if it has a node again."""
+        zone = self._zone_of.pop(name)
+        del self._zones[zone][name]
+        if not self._zones[zone]:
+            del self._zones[zone]
+
+    def in_turn(self) -> list[str]:
+        """One node of each zone in turn."""
+        zones = [list(zone) for zone in self._zones.values()]
+        longest = max(map(len, zones), default=0)
+        return [zone[turn] for turn in range(longest) for zone in zones if turn < len(zone)]
+
+    def renew(self) -> list[str]:
+        """The order at an attempt.
+
+        The list is made anew only where a node is not in it, or where it names more nodes than there are. So
+        a node whose zone has changed keeps its place until another one comes or goes.
+        """
+        known = set(self.listed)
+        if len(known) > len(self._zone_of) or not known.issuperset(self._zone_of):
+            self.listed = self.in_turn()
+        return self.listed
+
+
+def _label(node: Node, keys: Iterable[str]) -> str:
+    return next((node.labels[key] for key in keys if key in node.labels), "")

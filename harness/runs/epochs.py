@@ -1,0 +1,148 @@
+"""What changes of a run's cluster, as `run.json` keeps it, and the spans of time between these changes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from harness.cluster.changes.edits import Edit
+from harness.cluster.content import default_of, told
+from harness.cluster.model import Cluster
+from harness.engine.events import NEVER
+from harness.runs.tenants import cohorts, quotas
+
+_FACTS = ("capacity", "queues", "cohorts")
+"""What `run.json` says of a cluster that may change with quotas, each a table by name."""
+
+
+_SORTS = {
+    "stops": ("stopPolicy",),
+    "moves": ("cohort", "parent"),
+    "quotas": ("nominalQuota", "borrowingLimit", "lendingLimit", "min", "max"),
+    "weights": ("weight",),
+    "policies": ("preemption",),
+    "cordons": ("unschedulable",),
+    "taints": ("taints",),
+    "resizes": ("allocatable",),
+}
+"""What a change is called -> the beginnings of the fields that it is of; the first one that fits counts."""
+
+
+class Epoch(NamedTuple):
+    """A span of time in which nothing of the cluster changes.
+
+    Attributes:
+        begin: its first instant, microseconds since the origin; `NEVER` of the first one.
+        cluster: what `run.json` says of the cluster then.
+    """
+
+    begin: int
+    cluster: Mapping[str, Any]
+
+
+def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
+    """What changes of a cluster, for `run.json`.
+
+    Each instant has `edits`, the objects that change with the fields that do, before and after, and of
+    `capacity`, `queues` and `cohorts` what is another than before, null for what is gone.
+    """
+    found = []
+    before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
+    for at, edits in cluster.changes:
+        for edit in edits:
+            cluster = edit.on(cluster)
+        after = _facts(replace(cluster, changes=()), by_elastic_quotas=by_elastic_quotas)
+        found.append(
+            {
+                "at_us": at,
+                "edits": [_edit(each) for each in edits],
+                **{name: other for name in _FACTS if (other := _others(before[name], after[name]))},
+            }
+        )
+        before = after
+    return found
+
+
+def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
+    """The spans of time in which nothing changes.
+
+    Args:
+        cluster: what `run.json` says of the cluster.
+    """
+    found = [Epoch(NEVER, cluster)]
+    for event in cluster.get("events", ()):
+        facts = {}
+        for name in _FACTS:
+            known = {**found[-1].cluster.get(name, {}), **event.get(name, {})}
+            facts[name] = {key: value for key, value in known.items() if value is not None}
+        found.append(Epoch(event["at_us"], {**found[-1].cluster, **facts}))
+    return found
+
+
+def summary(those: Sequence[Mapping[str, Any]]) -> str:
+    """How many objects change, and of what sort these changes are: `5 (3 quotas, 2 stops)`; "" for none."""
+    sorts = Counter(_sort(edit) for event in those for edit in event["edits"])
+    parts = ", ".join(f"{count:,} {_counted(sort, count)}" for sort, count in sorted(sorts.items()))
+    return f"{sorts.total():,} ({parts})" if sorts else ""
+
+
+def sentence(edit: Mapping[str, Any]) -> str:
+    """An object that changes, for people: `ClusterQueue a: stopPolicy None -> Hold`."""
+    if edit["how"] != "changed":
+        return f"{edit['kind']} {edit['name']} is {edit['how']}"
+    usual = {name: default_of(edit["kind"], name) for name in edit["fields"]}
+    fields = [
+        f"{name} {usual[name] if before is None else before} -> {usual[name] if after is None else after}"
+        for name, (before, after) in edit["fields"].items()
+    ]
+    return (
+        f"{edit['kind']} {edit['name']}: {', '.join(fields) or 'its manifest says the same in other words'}"
+    )
+
+
+def _counted(sort: str, count: int) -> str:
+    """What changes of a sort are called, where there are so many."""
+    if count > 1 or not sort.endswith("s"):
+        return sort
+    return sort.removesuffix("ies") + "y" if sort.endswith("ies") else sort.removesuffix("s")
+
+
+def _sort(edit: Mapping[str, Any]) -> str:
+    """What a change is about, in a word."""
+    if edit["how"] != "changed":
+        return str(edit["how"])
+    for sort, beginnings in _SORTS.items():
+        if any(name.startswith(beginnings) for name in edit["fields"]):
+            return sort
+    return "others"
+
+
+def number_at(those: Sequence[Epoch], time: int) -> int:
+    """The number of the epoch of an instant."""
+    return bisect_right(those, time, key=lambda each: each.begin) - 1
+
+
+def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, Any]]:
+    return {
+        "capacity": dict(cluster.capacity),
+        "queues": quotas(cluster, by_elastic_quotas=by_elastic_quotas),
+        "cohorts": cohorts(cluster),
+    }
+
+
+def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """What is another than before, by name; None for what is gone."""
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    return changed | {name: None for name in before if name not in after}
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    """An object that changes, with the fields that do; all fields of one that is new or gone."""
+    before, after = ({} if each is None else told(each) for each in (edit.before, edit.after))
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    how = "removed" if edit.after is None else "added" if edit.before is None else "changed"
+    fields = {name: [before.get(name), after.get(name)] for name in names}
+    return {"kind": edit.kind, "name": edit.name, "how": how, "fields": fields}

@@ -1,0 +1,167 @@
+"""What the scheduler works with on a cluster; a change of the cluster makes all of it anew.
+
+So nothing that was worked out of quotas, limits, weights or policies outlives them. What lasts is handed on:
+who holds quota, who waits, and how often the generation of each ClusterQueue was raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, final
+
+from harness.models.cluster import Cluster, ClusterQueue
+from harness.models.quota import FlavorResource
+from harness_plugins.kueue.record.crashes import Crashes
+from harness_plugins.kueue.record.refusals import Refusals
+from harness_plugins.kueue.rules.admission import AdmissionCycle
+from harness_plugins.kueue.rules.assignment import assembled
+from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.fit import Fit
+from harness_plugins.kueue.rules.flavor_assigner import Assigner
+from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
+from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.last_assignment import Admission
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+from harness_plugins.kueue.state.workload import Workload
+
+_Names: TypeAlias = tuple[tuple[str, ...], ...]
+"""Pod set by pod set and group by group the name of a flavor."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a scheduler works, whatever the cluster is.
+
+    Attributes:
+        gates: the feature gates.
+        strategies: the preemption strategies of fair sharing; None for classic preemption.
+        weights: fair-sharing weights that replace those of the manifests.
+        also: flavor-resources that are used although nobody has a quota for them.
+        shortcuts: what need not be done again.
+        topologies: the flavors with a topology; None where there is none.
+        asked: finds what workloads ask of them.
+        crashes: tells where the release crashes; None for one that does not.
+    """
+
+    gates: Gates
+    strategies: tuple[str, ...] | None
+    weights: Mapping[str, float]
+    also: Iterable[FlavorResource]
+    shortcuts: Shortcuts
+    topologies: TopologyFlavors | None = field(default=None)
+    asked: Topologies | None = field(default=None)
+    crashes: Crashes | None = field(default=None)
+
+
+@final
+class Machinery:
+    """The quota tree and all that rests on it.
+
+    Args:
+        cluster: queues, cohorts and flavors.
+        settings: how the scheduler works.
+        before: what was there before the cluster changed; None for nothing.
+
+    Attributes:
+        cache: who holds which quota.
+        pending: the pending workloads, by ClusterQueue.
+        by_number: the same by number of the ClusterQueue.
+        shares: the shares of all nodes.
+        heads: finds the heads of cycles.
+        cycle: runs cycles.
+        within_quota: whether quota lets a workload in without preemption.
+    """
+
+    def __init__(self, cluster: Cluster, settings: Settings, before: Machinery | None = None) -> None:
+        gates, shortcuts, fair = settings.gates, settings.shortcuts, settings.strategies is not None
+        cache = Cache(cluster, also=settings.also, before=None if before is None else before.cache)
+        self.cache: Cache = cache
+        known = {} if before is None else before.pending
+        self.pending: Mapping[str, PendingQueue] = {
+            name: known.get(name) or PendingQueue(queue, sticky=gates.rules.sticky_preemptors)
+            for name, queue in cache.queues.items()
+        }
+        pending = self.by_number = list(self.pending.values())
+        weight_of_node = weights_of(cache.tree, cluster, settings.weights)
+        plain = DominantResourceShares(
+            cache.tree, weight_of_node, counts_unlendable=gates.rules.counts_unlendable
+        )
+        shares = self.shares = shortcuts.shares(cache.tree, plain)
+        search: ClassicPreemption | FairSharing = ClassicPreemption(cache)
+        order: ClassicOrder | FairOrder = ClassicOrder(gates)
+        if settings.strategies is not None:
+            within_nominal = gates.fair_sharing_preempt_within_nominal
+            search = FairSharing(
+                cache,
+                shares,
+                settings.strategies,
+                within_nominal=within_nominal,
+                crashed=settings.crashes,
+            )
+            order = FairOrder(cache, shares, gates)
+        self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))
+        assigner = Assigner(
+            cache, fair=fair, gates=gates, topologies=settings.asked, assemble=shortcuts.assemble(assembled)
+        )
+        world = World(cache, pending, shares, search, settings.topologies, gates, weight_of_node)
+        nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
+        figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
+        self.cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates, figures)
+        if settings.crashes is not None:
+            settings.crashes.told = self.cycle.refused
+        self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
+
+    def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
+        """What a workload's queue can offer to it."""
+        return self._offers(workload.asks, workload.cluster_queue)
+
+    def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
+        """Those who hold quota of queues with other flavors than before, and what flavors they have.
+
+        Args:
+            cluster: what there will be.
+        """
+        return [
+            (workload, tuple(map(_names, self.offers(workload), workload.admission.chosen)))
+            for name, queue in self.cache.queues.items()
+            if name in cluster.cluster_queues
+            and _flavors(queue.spec) != _flavors(cluster.cluster_queues[name])
+            for workload in self.cache.holders[queue.node].workloads
+            if workload.admission is not None
+        ]
+
+    def number_again(self, workload: Workload, names: _Names) -> None:
+        """Number the flavors of an admission as they stand in the ClusterQueue now.
+
+        Who has a flavor that its queue has no more gives nothing back before it is over.
+        """
+        admission = workload.admission
+        assert admission is not None
+        try:
+            chosen = tuple(
+                tuple(group.flavors.index(name) for group, name in zip(offer.groups, of_pod_set, strict=True))
+                for offer, of_pod_set in zip(self.offers(workload), names, strict=True)
+            )
+        except ValueError:
+            workload.admission = None
+        else:
+            workload.admission = Admission(chosen, admission.counts)
+
+
+def _names(offer: PodSetOffer, chosen: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(group.flavors[flavor] for group, flavor in zip(offer.groups, chosen, strict=True))
+
+
+def _flavors(spec: ClusterQueue) -> list[tuple[str, ...]]:
+    return [
+        (*group.covered_resources, *(each.flavor for each in group.flavors)) for group in spec.resource_groups
+    ]

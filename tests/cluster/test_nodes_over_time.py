@@ -1,0 +1,126 @@
+"""Nodes with a time: what patches of nodes and pools come to, and which plugins refuse them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.base.errors import HarnessError
+from harness.base.options import resolve
+from harness.base.units import HOUR
+from harness.cluster.changes.over_time import unrolled
+from harness.cluster.changes.patches import patched
+from harness.cluster.load import cluster_from
+from harness.cluster.model import Cluster
+from harness.engine import Engine
+from harness.plugins import load
+from harness.testing import Decisions
+from harness_plugins.backfill.policy import capacity_of
+
+POOL: dict[str, Any] = {
+    "apiVersion": "harness/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "gpu"},
+    "spec": {
+        "count": 3,
+        "template": {
+            "metadata": {"labels": {"zone": "a"}},
+            "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+            "allocatable": {"cpu": 8},
+        },
+    },
+}
+
+
+def over(kind: str, name: str, begin: str, end: str | None = None, **content: Any) -> dict[str, Any]:
+    """A patch with a time."""
+    annotations = {"harness/from": begin, **({} if end is None else {"harness/until": end})}
+    return {"kind": kind, "metadata": {"name": name, "annotations": annotations}, **content}
+
+
+def changes(*patches: dict[str, Any]) -> list[tuple[int, str, Any]]:
+    """At which hour which node changes, and what it is then."""
+    cluster = unrolled(patched(cluster_from([POOL], "the test"), list(patches)), None)
+    return [
+        (instant.at // HOUR, edit.name, edit.after) for instant in cluster.changes for edit in instant.edits
+    ]
+
+
+def test_one_node_of_a_pool_goes_and_returns_as_it_was() -> None:
+    """With the labels, taints and amounts of the pool."""
+    gone, back = changes(over("Node", "gpu-1", "1h", "3h", **{"$patch": "delete"}))
+    assert gone == (1, "gpu-1", None)
+    node = cluster_from([POOL], "the test").nodes["gpu-1"]
+    assert back == (3, "gpu-1", node)
+    assert (node.labels["zone"], node.taints[0].key, node.allocatable["cpu"]) == ("a", "gpu", 8000)
+
+
+def test_the_other_nodes_of_the_pool_are_as_before() -> None:
+    """A pool of which one node is named is the same nodes."""
+    plain = cluster_from([POOL], "the test")
+    later = unrolled(patched(plain, [over("Node", "gpu-0", "1h", spec={"unschedulable": True})]), None)
+    assert later.nodes == plain.nodes
+    assert [edit.name for instant in later.changes for edit in instant.edits] == ["gpu-0"]
+
+
+def test_a_pool_grows_and_shrinks_by_its_count() -> None:
+    """The nodes that are not there before come, and go again."""
+    found = changes(over("NodePool", "gpu", "2h", "4h", spec={"count": 5}))
+    assert [(hour, name, node is None) for hour, name, node in found] == [
+        (2, "gpu-3", False),
+        (2, "gpu-4", False),
+        (4, "gpu-3", True),
+        (4, "gpu-4", True),
+    ]
+
+
+def test_a_node_becomes_another_one_in_each_of_its_fields() -> None:
+    """Cordoned, tainted, relabelled and resized at one time."""
+    ((_, _, node),) = changes(
+        over(
+            "Node",
+            "gpu-2",
+            "1h",
+            spec={"unschedulable": True, "taints": [{"key": "broken", "effect": "NoExecute"}]},
+            status={"allocatable": {"cpu": 4}},
+        )
+    )
+    assert node.unschedulable
+    assert "broken" in {taint.key for taint in node.taints}
+    assert node.allocatable["cpu"] == 4000
+
+
+TOPOLOGY: list[dict[str, Any]] = [
+    {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Topology",
+        "metadata": {"name": "hosts"},
+        "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]},
+    },
+    {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "any"},
+        "spec": {"nodeLabels": {"zone": "a"}, "topologyName": "hosts"},
+    },
+]
+
+
+def moving(*manifests: dict[str, Any]) -> Cluster:
+    gone = over("Node", "gpu-1", "1h", **{"$patch": "delete"})
+    return unrolled(patched(cluster_from([POOL, *manifests], "the test"), [gone]), None)
+
+
+def test_backfill_says_that_it_plans_on_nodes_that_stay() -> None:
+    """Nothing that changes is left out in silence."""
+    with pytest.raises(HarnessError, match="plans on nodes that stay as they are, and Node gpu-1 changes"):
+        capacity_of(moving(), {})
+
+
+def test_topologies_with_nodes_that_change_are_refused() -> None:
+    """Marks and replacements are not modelled."""
+    policy = load().policies.get("kueue-classic")
+    cluster = moving(*TOPOLOGY)
+    with pytest.raises(HarnessError, match="a flavor has a topology: that is not modelled"):
+        policy.factory(cluster, Engine([], cluster, Decisions()).view, resolve(policy.options, {}, owner=""))

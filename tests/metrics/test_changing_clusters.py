@@ -1,0 +1,67 @@
+"""Metrics of a cluster that changes, worked by hand: capacity and quotas are functions of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+from small_clusters import queues
+
+Measured = Callable[..., Callable[..., float | None]]
+
+BEFORE = queues({"a": {"cpu": "4"}, "b": {"cpu": "2"}})
+JOBS = (
+    {"job_id": "x", "queue": "a", "request.cpu": 4000, "duration": 20},
+    {"job_id": "y", "queue": "b", "request.cpu": 2000, "duration": 10, "submit_time": 5},
+    {"job_id": "z", "queue": "a", "request.cpu": 2000, "duration": 10, "submit_time": 6},
+)
+"""`x` holds 4 from 0 to 20 s, `y` 2 from 5 to 15 s, `z` waits from 6 s on."""
+
+
+def changing(before: str, seconds: int, **quotas: str) -> str:
+    """Manifests whose nominal quotas of cpu are others from some second on."""
+    patches = [
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "ClusterQueue",
+            "metadata": {"name": name, "annotations": {"harness/from": f"{seconds}s"}},
+            "spec": {
+                "resourceGroups": [
+                    {"flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": quota}]}]}
+                ]
+            },
+        }
+        for name, quota in quotas.items()
+    ]
+    return "---\n".join([before, *(yaml.safe_dump(each) for each in patches)])
+
+
+def test_utilization_is_a_share_of_what_there_is_over_time(measured: Measured) -> None:
+    """6 cores for 10 s and 4 for 20 s; held are 80 of `x`, 20 of `y` and 20 of `z`, from 20 to 30 s."""
+    value = measured(*JOBS, cluster=changing(BEFORE, 10, a="2"), plugin="kueue-classic")
+    assert value("utilization.capacity.hours", resource="cpu") == 140 / 3600
+    assert value("utilization.allocated", resource="cpu") == 120 / 140
+
+
+def test_what_could_have_been_used_is_bounded_by_what_there_is_then(measured: Measured) -> None:
+    """Asked for are 4 to 5 s, 6 to 6 s, 8 to 15 s, 6 to 20 s, 2 to 30 s; of it at most 6, from 10 s on 4."""
+    value = measured(*JOBS, cluster=changing(BEFORE, 10, a="2"), plugin="kueue-classic")
+    could = 4 * 5 + 6 * 1 + 6 * 4 + 4 * 5 + 4 * 5 + 2 * 10
+    assert value("utilization.of_demand", resource="cpu") == pytest.approx(120 / could)
+
+
+def test_what_a_quota_holds_beyond_a_nominal_quota_that_fell_is_borrowed(measured: Measured) -> None:
+    """`x` holds 4 until 20 s of what is 2 from 10 s on: 2 for 10 s."""
+    value = measured(*JOBS, cluster=changing(BEFORE, 10, a="2"), plugin="kueue-classic")
+    assert value("quota.borrowed", "quota=a", resource="cpu") == pytest.approx(20 / 3600)
+    assert value("quota.borrowed", "quota=b", resource="cpu") == 0
+
+
+def test_a_claim_begins_when_a_quota_rises(measured: Measured) -> None:
+    """`b` has nothing until 8 s and 2 from then on, which `x` holds until 20 s."""
+    cluster = queues({"a": {"cpu": "4"}, "b": {"cpu": "0"}})
+    jobs = [JOBS[0], {"job_id": "y", "queue": "b", "request.cpu": 2000, "duration": 10, "submit_time": 5}]
+    value = measured(*jobs, cluster=changing(cluster, 8, a="2", b="2"), plugin="none")
+    assert value("reclaim_latency.max", "quota=b") == 12
+    assert value("fairness.guarantee_deficit", "quota=b", resource="cpu") == pytest.approx(24 / 3600)

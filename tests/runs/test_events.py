@@ -1,0 +1,137 @@
+"""Runs whose cluster changes: what they keep of it, what tells them apart, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from policies import Greedy
+from small_clusters import queues
+
+import harness
+from harness.analysis.comparison import Comparison
+from harness.base.errors import OptionError, PolicyError
+from harness.cluster.load import load_cluster
+from harness.cluster.model import Cluster
+from harness.runs.request import Request
+
+Trace = Callable[..., Path]
+
+JOBS = (
+    {"job_id": "x", "queue": "a", "request.cpu": 4000, "duration": 20},
+    {"job_id": "z", "queue": "a", "request.cpu": 2000, "duration": 10, "submit_time": 6},
+)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Cluster:
+    """Two queues of one cohort."""
+    path = tmp_path / "base.yaml"
+    path.write_text(queues({"a": {"cpu": "4"}, "b": {"cpu": "2"}}))
+    return load_cluster(path)
+
+
+def patch(begin: str, end: str | None = None, **spec: Any) -> dict[str, Any]:
+    """A patch of queue `a` that holds for a while."""
+    annotations = {"harness/from": begin, **({"harness/until": end} if end else {})}
+    return {"kind": "ClusterQueue", "metadata": {"name": "a", "annotations": annotations}, "spec": spec}
+
+
+def cpu(amount: int) -> list[dict[str, Any]]:
+    return [{"flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": amount}]}]}]
+
+
+CHANGES = [patch("10s", "15s", resourceGroups=cpu(2)), patch("8s", "9s", stopPolicy="Hold")]
+
+
+def replay(trace: Path, cluster: Cluster, folder: Path, **given: Any) -> harness.Run:
+    return harness.replay(trace, cluster=cluster, output=folder, **{"plugin": "kueue-classic", **given})
+
+
+def test_a_run_keeps_its_events_with_the_fields_that_change(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """Each instant has its edits, and what of capacity, queues and cohorts is another from then on."""
+    run = replay(write_trace(*JOBS), base.patched(CHANGES), tmp_path)
+    held, free, less, more = run.info["cluster"]["events"]
+    assert held["edits"] == [
+        {"kind": "ClusterQueue", "name": "a", "how": "changed", "fields": {"stopPolicy": [None, "Hold"]}}
+    ]
+    assert free["at_us"] == 9_000_000
+    assert less["edits"][0]["fields"] == {"nominalQuota f/cpu": ["4", "2"]}
+    assert (less["capacity"], more["capacity"]) == ({"cpu": 4000}, {"cpu": 6000})
+    assert less["queues"]["a"]["nominal"] == {"cpu": 2000}
+
+
+def test_events_are_part_of_what_a_run_is(base: Cluster, write_trace: Trace, tmp_path: Path) -> None:
+    """Another time is another run; a patch from the origin on is the run of the patch without a time."""
+    trace = write_trace(*JOBS)
+
+    def name(*patches: dict[str, Any]) -> str:
+        request = Request(trace, plugin="kueue-classic", cluster=base.patched(patches) if patches else base)
+        return request.plan(harness.plugins.load()).run_name
+
+    assert len({name(), name(CHANGES[0]), name(patch("11s", "15s", resourceGroups=cpu(2)))}) == 3
+    plain = patch("0s", resourceGroups=cpu(2))
+    plain["metadata"] = {"name": "a"}
+    assert name(patch("0s", resourceGroups=cpu(2))) == name(plain)
+
+
+def test_a_change_before_the_first_arrival_decides_as_the_patch_does(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """Jobs arrive 5 s after the origin, and the quota is another after 2 s."""
+    jobs = [job | {"submit_time": job.get("submit_time", 0) + 0.5} for job in JOBS]
+    trace = write_trace(*jobs)
+    plain = patch("0s", resourceGroups=cpu(2))
+    plain["metadata"] = {"name": "a"}
+    timed = base.patched(patch("100ms", resourceGroups=cpu(2)))
+    one, two = (replay(trace, cluster, tmp_path) for cluster in (base.patched(plain), timed))
+    assert one.decisions.drop("cycle").equals(two.decisions.drop("cycle"))
+    assert one.metrics.equals(two.metrics)
+
+
+def test_a_comparison_says_how_many_objects_change_and_how(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """In its head, beside what else differs."""
+    trace = write_trace(*JOBS)
+    runs = [replay(trace, cluster, tmp_path) for cluster in (base, base.patched(CHANGES))]
+    assert "events: 4 (2 quotas, 2 stops)" in str(Comparison(runs).table(width=200))
+
+
+def test_explain_tells_what_changed(base: Cluster, write_trace: Trace, tmp_path: Path) -> None:
+    """Of a run all changes, of an instant the last one, in the words of manifests."""
+    run = replay(write_trace(*JOBS), base.patched(CHANGES), tmp_path)
+    whole, then = (harness.explain(run, **asked).text() for asked in ({"queue": "a"}, {"at": "12s"}))
+    assert "ClusterQueue a: stopPolicy None -> Hold" in whole
+    assert "last change of the cluster" in then
+    assert "ClusterQueue a: nominalQuota f/cpu 4 -> 2" in then
+
+
+class Deaf(Greedy):
+    """Hears of no change, and starts whatever fits."""
+
+
+def test_a_plugin_that_hears_of_no_change_is_an_error_unless_events_are_ignored(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """Then nothing changes for it; one that listens is replayed with its events all the same."""
+    trace, changing = write_trace(*JOBS), base.patched(CHANGES)
+    with pytest.raises(PolicyError, match="does not hear of changes, and ClusterQueue a changes 8s after"):
+        replay(trace, changing, tmp_path, plugin=Deaf)
+    run = replay(trace, changing, tmp_path, plugin=Deaf, ignore_events=True)
+    assert run.info["settings"]["ignore_events"]
+    assert "events" not in run.info["cluster"]
+    assert "events" in replay(trace, changing, tmp_path, ignore_events=True).info["cluster"]
+
+
+def test_a_quota_cannot_be_replayed_alone_where_the_cluster_changes(
+    base: Cluster, write_trace: Trace
+) -> None:
+    """What is nominal would be another thing at another time."""
+    request = Request(write_trace(*JOBS), plugin="kueue-classic", cluster=base.patched(CHANGES), alone="a")
+    with pytest.raises(OptionError, match="its cluster changes while it is replayed"):
+        request.plan(harness.plugins.load())
