@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness import hookimpl, plugins
+from harness import hookimpl
 from harness.base.errors import InputError
 from harness.cli import cli
+from harness.plugins import loading as plugins
 from harness.plugins.conformance import Difference, RegisterConformance, check, differences, read_cases
 
 CASE = {

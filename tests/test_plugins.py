@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from policies import Greedy
 
 import harness
-from harness import hookimpl, plugins
+from harness import hookimpl
 from harness.base import build
 from harness.base.errors import PluginError
 from harness.cli import cli
+from harness.plugins import loading as plugins
 from harness.plugins import registries
 
 ROOT = Path(__file__).parents[1]

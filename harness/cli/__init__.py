@@ -42,6 +42,7 @@ COMMANDS = {
     "cluster": ("harness.cli.cluster", "Check or patch cluster manifests, or make some."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),
     "plugins": ("harness.cli.plugins", "List plugins and what they bring, or begin one."),
+    "mcp": ("harness.cli.mcp", "Answer questions of assistants, as tools over stdio."),
     "completion": ("harness.cli.completion", "Print what a shell needs to complete these words."),
 }
 """Sub-command -> its module and its one-line help, so that `--help` imports none of them."""

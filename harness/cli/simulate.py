@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  kubectl get nodes,clusterqueues,localqueues,resourceflavors,workloads,pods -A -o yaml > dump.yaml
+  kubectl get clusterqueues,localqueues,resourceflavors,workloads -A -o yaml > dump.yaml
   harness simulate --cluster dump.yaml job.yaml
   harness simulate --cluster dump.yaml
   harness simulate --cluster dump.yaml --patch more-quota.yaml job.yaml --json

@@ -5,6 +5,7 @@ A plugin brings a kind with `harness_register_kinds`; see `RegisterKind`.
 
 from __future__ import annotations
 
+from harness.cluster.changes.edits import Instant
 from harness.cluster.changes.over_time import replaced
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
@@ -31,6 +32,7 @@ __all__ = [
     "Document",
     "Draft",
     "Fields",
+    "Instant",
     "Kinds",
     "Metadata",
     "Objects",

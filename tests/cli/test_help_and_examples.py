@@ -105,6 +105,10 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+NOT_NOW = 3
+"""The exit code of `harness simulate` where a job does not start now."""
+
+
 @pytest.mark.parametrize("example", examples())
 def test_an_example_works_as_it_stands(
     example: str, stocked: Path, folder: Path, shell: Callable, capsys: pytest.CaptureFixture[str]
@@ -117,8 +121,10 @@ def test_an_example_works_as_it_stands(
     shutil.copytree(stocked, folder, dirs_exist_ok=True)
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():
         pytest.skip("no recorded decisions beside the checkout")
+    if example.startswith("harness mcp "):
+        pytest.skip("serves until stdin ends; tests/tool_server asks it")
     code, out, err = shell(example) if " < " in example else carried_out(brief(example), capsys)
-    assert code == 0, err
+    assert code == 0 or (example.startswith("harness simulate ") and code == NOT_NOW), err
     assert out
 
 

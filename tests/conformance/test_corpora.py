@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import plugins
+from harness.plugins import loading as plugins
 from harness.plugins.conformance import Report, check, read_cases
 
 HERE = Path(__file__).parent

@@ -17,7 +17,6 @@ from policies import Greedy, Priority, scripted
 from report_runs import write
 
 import harness
-from harness import plugins
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.report import (
     Block,
@@ -38,6 +37,7 @@ from harness.analysis.report.report import Report
 from harness.analysis.report.waits import Waited, Waits
 from harness.base.errors import HarnessError, PluginError
 from harness.base.units import HOUR, MINUTE, SECOND, format_duration
+from harness.plugins import loading as plugins
 from harness.trace.calibration import Calibration
 
 

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 import harness
-from harness import plugins
 from harness.base.errors import OptionError, RunError
 from harness.plugins import Plugins
+from harness.plugins import loading as plugins
 from harness.plugins.measurement import Measurement
 from harness.runs.measuring import measure
 from harness.runs.run import Keep

@@ -113,6 +113,9 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         "uid": f"{_UID}-{number}" if number else _UID,
     }
     faults: list[Fault] = []
+    _check_kind(Document("", job), faults)
+    if faults:
+        raise ClusterError(source, faults)
     fields = Fields(job, "", faults)
     pod_sets: list[PodSet] = []
     if job.get("kind") == WORKLOAD:

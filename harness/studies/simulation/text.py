@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.base.text import aligned, counted, folded
 from harness.base.units import format_duration
-from harness.studies.simulation.answer import NEVER, STARTS, Answer, Change, Simulation
+from harness.studies.simulation.answer import NEVER, STARTS, Answer, Simulation
 
 _ROWS = 20
 _NAMED = 3
@@ -28,6 +28,9 @@ def text(simulation: Simulation, width: int | None = None, *, rows: int | None =
             lines += [*_about(answer, width, rows), ""]
     else:
         lines += _reasons(simulation.answers, width, rows)
+        for answer in simulation.answers:
+            if answer.changes is not None:
+                lines += [*_changes(answer, width), ""]
     lines += folded([f"- {note}" for note in simulation.notes], width)
     return "\n".join(lines).rstrip()
 
@@ -87,15 +90,17 @@ def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]
         yield _table(["in the same cycles", "queue", "what"], moves, rows, width)
     if answer.changes is not None:
         yield ""
-        yield from _changes(answer.changes, width)
+        yield from _changes(answer, width)
 
 
-def _changes(changes: Sequence[Change], width: int | None) -> Iterator[str]:
-    if not changes:
-        yield from folded(["no single change was found that lets it start"], width)
+def _changes(answer: Answer, width: int | None) -> Iterator[str]:
+    name = _name(answer.name)
+    if not answer.changes:
+        yield from folded([f"no single change was found that lets {name} start"], width)
         return
-    yield "it would start with any one of these, and with nothing smaller of the kind:"
-    for change in changes:
+    head = f"{name} would start with any one of these, and with nothing smaller of the kind:"
+    yield from folded([head], width)
+    for change in answer.changes:
         after = (
             f", when {_some(change.victims)} {'is' if len(change.victims) == 1 else 'are'} gone"
             if change.victims

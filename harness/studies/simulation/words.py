@@ -91,10 +91,6 @@ class Words:
             job.id, job.queue, job.priority, first.reason or "", pods, ran if costs else None, lost, text
         )
 
-    def named(self, label: str, amount: int) -> str:
-        """An amount with what it is of."""
-        return self._units.named(label, amount)
-
     def _event(self, fact: Fact, pods: int) -> Event:
         flavors = "" if fact.flavors is None else self._texts.of_flavors(fact)
         waits = fact.action == ADMIT and fact.holding == 0 and not self._on_nodes

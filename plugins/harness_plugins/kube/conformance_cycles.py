@@ -12,9 +12,8 @@ from typing import Any, final
 from harness import Cluster, Job, PodSet
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import SECOND
-from harness.cluster.changes.edits import Edit, Instant
-from harness.models.manifests import Fields, cluster_from, read_pod, read_time
-from harness.policy import LOST_WITH_NODE, Arrival
+from harness.models.manifests import Fields, Instant, cluster_from, read_pod, read_time
+from harness.policy import LOST_WITH_NODE, Arrival, Edit
 from harness.testing.engine import (
     ACTIONS,
     BIND,

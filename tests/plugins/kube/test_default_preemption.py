@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from kube_worlds import HOSTNAME, World, budget, job, node
 
-from harness import plugins
 from harness.api import replay
 from harness.base.errors import ClusterError, InputError
 from harness.cluster.load import cluster_from
+from harness.plugins import loading as plugins
 from harness.policy import Job, PodSet
 from harness_plugins.kube.policy import default_preemption
 

@@ -1,0 +1,91 @@
+"""Which files may be read: those below folders that were named at the start, whatever links lead there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.base.errors import InputError
+from harness.cluster.derive import find_cluster
+
+_MOST_FILES = 100_000
+
+
+class Folders:
+    """Folders below which files may be read.
+
+    Args:
+        roots: the folders; relative paths count from the first one.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = [root.resolve(strict=True) for root in roots]
+
+    def cluster(self, text: str) -> str:
+        """The manifests of a cluster: a file, a folder, or several with commas between them.
+
+        Raises:
+            InputError: one is not below the folders.
+        """
+        return ",".join(str(self.path(part)) for part in text.split(","))
+
+    def trace(self, text: str) -> Path:
+        """A trace; the cluster that may stand beside it counts, too.
+
+        Raises:
+            InputError: it is not below the folders, or a link leads elsewhere.
+        """
+        found = self.path(text)
+        beside = find_cluster(found)
+        if beside is not None:
+            self._require(beside, text)
+        return found
+
+    def path(self, text: str) -> Path:
+        """A file or folder, with all that is in it.
+
+        Raises:
+            InputError: it is not below the folders, or a link in it leads elsewhere.
+        """
+        found = self.place(text)
+        for inner in _inside(found):
+            self._require(inner, text)
+        return found
+
+    def place(self, text: str) -> Path:
+        """A file or folder, whatever is in it.
+
+        Raises:
+            InputError: it is not below the folders.
+        """
+        return self._require(self._roots[0] / text, text)
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path is of something that may be read."""
+        try:
+            real = path.resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):
+            return False
+        return any(real.is_relative_to(root) for root in self._roots)
+
+    def _require(self, path: Path, text: str) -> Path:
+        """The real path of one that may be read; of others it is not even said whether they are there."""
+        if not self.holds(path):
+            raise InputError(f"{text!r} is no file or folder below the folders that may be read")
+        return path.resolve()
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files and folders in a folder; nothing of a file.
+
+    Raises:
+        InputError: there are too many.
+    """
+    count = 0
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            count += 1
+            if count > _MOST_FILES:
+                raise InputError(f"{folder.name} holds more than {_MOST_FILES:,} files")
+            yield Path(place, name)

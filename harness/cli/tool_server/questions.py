@@ -1,0 +1,178 @@
+"""What the tools answer: text for people, and plain values for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.base.errors import InputError, OptionError
+from harness.cli.tool_server.folders import Folders
+from harness.plugins import Plugins, load
+
+_MOST_FUTURES = 200
+_MOST_RUNS = 1000
+_LARGEST_DOCUMENT = 1 << 20
+
+
+class Reply(NamedTuple):
+    """What a tool answers."""
+
+    text: str
+    document: dict[str, Any]
+
+
+def reply(tool: str, arguments: Mapping[str, Any], folders: Folders) -> Reply:
+    """What a tool answers.
+
+    Args:
+        tool: one of `TOOLS`.
+        arguments: checked by its schema.
+        folders: below which files may be read.
+
+    Raises:
+        InputError: something cannot be read, or is no question.
+    """
+    return TOOLS[tool](folders, **arguments)
+
+
+def simulate(
+    folders: Folders,
+    cluster: str,
+    jobs: Sequence[Mapping[str, Any]] = (),
+    patch: Sequence[Mapping[str, Any]] = (),
+    plugin: str | None = None,
+    each: bool = False,
+    changes: bool = True,
+) -> Reply:
+    """See `harness.simulate`."""
+    from harness.cluster.load import load_cluster
+    from harness.studies.simulation.asking import Question
+    from harness.studies.simulation.text import text
+
+    there = load_cluster(folders.cluster(cluster))
+    there = there.patched(list(patch)) if patch else there
+    question = Question(_library(), there, plugin)
+    found = question.answered(list(jobs), each=each, changes=changes and bool(jobs))
+    return Reply(text(found), found.to_json())
+
+
+def forecast(
+    folders: Folders,
+    cluster: str,
+    history: str | None = None,
+    job: Mapping[str, Any] | None = None,
+    plugin: str | None = None,
+    futures: int = 20,
+    horizon: str = "7d",
+) -> Reply:
+    """See `harness.forecast`."""
+    from harness import api
+    from harness.studies.forecasting.text import text
+
+    if not 0 < futures <= _MOST_FUTURES:
+        raise OptionError(f"futures: {futures} is not a number from 1 to {_MOST_FUTURES}")
+    found = api.forecast(
+        folders.cluster(cluster),
+        history=None if history is None else folders.path(history),
+        submit=job,
+        plugin=plugin,
+        futures=futures,
+        horizon=horizon,
+        workers=1,
+        plugins=_library(),
+    )
+    return Reply(text(found), found.to_json())
+
+
+def what_if(
+    folders: Folders,
+    trace: str,
+    patch: Sequence[Mapping[str, Any]],
+    cluster: str | None = None,
+    plugin: str | None = None,
+    until: str | None = None,
+) -> Reply:
+    """Replays of a trace on a cluster and on the patched one, compared."""
+    from harness import api
+    from harness.runs.inputs import cluster_for, read_trace
+
+    if not patch:
+        raise OptionError("patch: holds no document, so nothing would change")
+    read = read_trace(folders.trace(trace), _library(metrics=True))
+    base = cluster_for(None if cluster is None else folders.cluster(cluster), read)
+    worlds = {"base": base, "patched": base.patched(list(patch))}
+    runs = [
+        api.replay(
+            read, cluster=there, plugin=plugin, until=until, label=name, keep="nothing",
+            plugins=_library(metrics=True),
+        )
+        for name, there in worlds.items()
+    ]  # fmt: skip
+    found = api.compare(runs)
+    return Reply(str(found), found.to_json(changes=False))
+
+
+def explain(
+    folders: Folders, run: str, job: str | None = None, queue: str | None = None, at: str | None = None
+) -> Reply:
+    """See `harness.explain`."""
+    from harness.analysis.explanation.explain import explain as told
+
+    found = told(folders.path(run), job, queue=queue, at=at)
+    return Reply(found.text(), json.loads(json.dumps(found.to_json(), default=str)))
+
+
+def compare(folders: Folders, runs: Sequence[str], baseline: str | None = None) -> Reply:
+    """See `harness.compare`."""
+    from harness import api
+
+    found = api.compare([folders.path(run) for run in runs], baseline=baseline)
+    return Reply(str(found), found.to_json(changes=False))
+
+
+def list_runs(folders: Folders, folder: str = ".") -> Reply:
+    """The runs below a folder, by their folders."""
+    paths = (path for path in _runs(folders.place(folder)) if folders.holds(path))
+    found = [each for each in map(_about, paths) if each is not None]
+    lines = [f"{each['folder']}: {each['label']} of {each['trace']}, by {each['plugin']}" for each in found]
+    return Reply("\n".join(lines) or "there is no run", {"schema": "1", "runs": found})
+
+
+def _runs(root: Path) -> Iterator[Path]:
+    for number, path in enumerate(sorted(root.rglob("run.json"))):
+        if number == _MOST_RUNS:
+            raise InputError(f"there are more than {_MOST_RUNS:,} runs", hint="name a folder of some")
+        yield path
+
+
+def _about(path: Path) -> dict[str, str] | None:
+    """What a run says of itself in short; None for a file that is none of a run."""
+    try:
+        if path.stat().st_size > _LARGEST_DOCUMENT:
+            return None
+        info = json.loads(path.read_bytes())
+        return {
+            "folder": str(path.parent),
+            "label": str(info["label"]),
+            "trace": str(info["trace"]["name"]),
+            "plugin": str(info["policy"]["name"]),
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _library(*, metrics: bool = False) -> Plugins:
+    return load() if metrics else load(block=["metrics"])
+
+
+TOOLS: Mapping[str, Callable[..., Reply]] = {
+    "simulate": simulate,
+    "forecast": forecast,
+    "what_if": what_if,
+    "explain": explain,
+    "compare": compare,
+    "list_runs": list_runs,
+}
+"""Name -> what answers."""

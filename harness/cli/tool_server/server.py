@@ -1,0 +1,212 @@
+"""The server: typed tools over stdio, each call answered by a process that is ended when its time is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.base.errors import InputError
+
+_INSTALL = "pip install 'harness-replay[mcp]'"
+_LARGEST_QUESTION = 2_000_000
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
+"""What of the environment the processes see that answer: nothing that could be a secret."""
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one question may take, and how many are answered at once.
+
+    Attributes:
+        folders: below which files may be read.
+        seconds: how long a question may take.
+        memory: how many bytes its process may have.
+        at_once: how many are answered at once; others wait for their turn.
+        waiting: how many may wait; more are refused.
+    """
+
+    folders: Sequence[Path]
+    seconds: float
+    memory: int
+    at_once: int = 2
+    waiting: int = 100
+
+
+@dataclass
+class Asker:
+    """Has questions answered by processes.
+
+    Attributes:
+        bounds: of each.
+    """
+
+    bounds: Bounds
+    _free: asyncio.Semaphore = field(init=False)
+    _asked: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Nothing is asked yet."""
+        self._free = asyncio.Semaphore(self.bounds.at_once)
+
+    async def ask(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question, or an `error` in words."""
+        bounds = self.bounds
+        question = {
+            "tool": tool,
+            "arguments": {name: value for name, value in arguments.items() if value is not None},
+            "folders": [str(folder) for folder in bounds.folders],
+            "memory": bounds.memory,
+        }
+        text = json.dumps(question).encode()
+        if len(text) > _LARGEST_QUESTION:
+            return {"error": f"the question is longer than {_LARGEST_QUESTION:,} bytes"}
+        if self._asked >= bounds.at_once + bounds.waiting:
+            return {"error": f"{self._asked:,} questions are being answered or wait; ask again later"}
+        self._asked += 1
+        try:
+            async with self._free:
+                return await self._answered(text)
+        finally:
+            self._asked -= 1
+
+    async def _answered(self, question: bytes) -> dict[str, Any]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "harness.cli.tool_server.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+        )
+        try:
+            out, _ = await asyncio.wait_for(process.communicate(question), self.bounds.seconds)
+        except TimeoutError:
+            return {"error": f"the question took longer than {self.bounds.seconds:g} s and was ended"}
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        try:
+            found: dict[str, Any] = json.loads(out)
+        except ValueError:
+            return {"error": "the question was ended: it took too much memory, or the system ended it"}
+        return found
+
+
+def serve(bounds: Bounds) -> None:
+    """Answer questions over stdio until stdin ends.
+
+    Raises:
+        InputError: the extra `mcp` is not installed.
+    """
+    server_of(bounds).run("stdio")
+
+
+def server_of(bounds: Bounds) -> Any:
+    """The server with its tools.
+
+    Raises:
+        InputError: the extra `mcp` is not installed.
+    """
+    types = _sdk("mcp.types")
+    server = _sdk("mcp.server").MCPServer("harness", instructions=_ABOUT, log_level="ERROR")
+    asker = Asker(bounds)
+    result = types.CallToolResult
+
+    async def answered(tool: str, **arguments: Any) -> Any:
+        found = await asker.ask(tool, arguments)
+        error = found.get("error")
+        content = [types.TextContent(type="text", text=found["text"] if error is None else error)]
+        if error is not None:
+            return result(content=content, is_error=True)
+        return result(content=content, structured_content=found["document"])
+
+    async def simulate(
+        cluster: str,
+        jobs: list[Manifest] | None = None,
+        patch: list[Manifest] | None = None,
+        plugin: str | None = None,
+        each: bool = False,
+        changes: bool = True,
+    ) -> Any:
+        """Would jobs start now in a cluster's dump, whom would they preempt, and what would let them start?
+
+        Without jobs it is said of each workload that waits. Jobs and patch documents are manifests.
+        """
+        return await answered(
+            "simulate", cluster=cluster, jobs=jobs, patch=patch, plugin=plugin, each=each, changes=changes
+        )
+
+    async def forecast(
+        cluster: str,
+        history: str | None = None,
+        job: Manifest | None = None,
+        plugin: str | None = None,
+        futures: int = 20,
+        horizon: str = "7d",
+    ) -> Any:
+        """When does what waits in a cluster's dump start, and what would one job more do?"""
+        return await answered(
+            "forecast", cluster=cluster, history=history, job=job, plugin=plugin, futures=futures,
+            horizon=horizon,
+        )  # fmt: skip
+
+    async def what_if(
+        trace: str,
+        patch: list[Manifest],
+        cluster: str | None = None,
+        plugin: str | None = None,
+        until: str | None = None,
+    ) -> Any:
+        """Replay a trace on a cluster and on the patched one, and compare waits, use and preemptions."""
+        return await answered(
+            "what_if", trace=trace, patch=patch, cluster=cluster, plugin=plugin, until=until
+        )
+
+    async def explain(
+        run: str, job: str | None = None, queue: str | None = None, at: str | None = None
+    ) -> Any:
+        """What happened to a job of a finished run, in a queue, or at an instant?"""
+        return await answered("explain", run=run, job=job, queue=queue, at=at)
+
+    async def compare(runs: list[str], baseline: str | None = None) -> Any:
+        """Compare finished runs of the same jobs; the first one is the baseline."""
+        return await answered("compare", runs=runs, baseline=baseline)
+
+    async def list_runs(folder: str = ".") -> Any:
+        """Which finished runs are below a folder?"""
+        return await answered("list_runs", folder=folder)
+
+    for tool in (simulate, forecast, what_if, explain, compare, list_runs):
+        tool.__annotations__["return"] = result  # so that what is answered is passed on as it is
+        server.tool()(tool)
+    return server
+
+
+_ABOUT = (
+    "Questions to harness, which plays models of cluster schedulers. Paths are of files below the folders "
+    "that were named when the server was started; relative ones count from the first."
+)
+
+
+def _sdk(name: str) -> ModuleType:
+    """A module of the protocol's SDK.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError("serving tools needs the SDK of the protocol, mcp", hint=_INSTALL) from error

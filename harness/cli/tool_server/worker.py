@@ -1,0 +1,59 @@
+"""One question in a process of its own, which may use so much memory and can be ended at any time.
+
+The question is read from stdin, and the answer is written to stdout, both as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import HarnessError
+from harness.cli.tool_server.folders import Folders
+
+_LARGEST_TEXT = 200_000
+_LARGEST_DOCUMENT = 4_000_000
+
+
+def main() -> None:
+    """Answer the question."""
+    question = json.load(sys.stdin)
+    _limit(question["memory"])
+    json.dump(answer(question), sys.stdout)
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """What is answered: `text` and `document`, or an `error` in words."""
+    from harness.cli.tool_server.questions import reply
+
+    try:
+        folders = Folders([Path(root) for root in question["folders"]])
+        text, document = reply(question["tool"], question["arguments"], folders)
+    except HarnessError as error:
+        hint = f"\nHint: {error.hint}" if error.hint else ""
+        return {"error": f"{error.message}{hint}"}
+    except (MemoryError, RecursionError):
+        return {"error": "there is not enough memory for this question"}
+    except Exception as error:  # whoever asks is told of a defect, and of nothing that it may hold
+        return {"error": f"a defect of harness ended the question: {type(error).__name__}"}
+    if len(json.dumps(document)) > _LARGEST_DOCUMENT:
+        return {"error": "the answer is too large; ask about fewer jobs, or a shorter time"}
+    shown = text if len(text) <= _LARGEST_TEXT else f"{text[:_LARGEST_TEXT]}\n… the rest is in the document"
+    return {"text": shown, "document": document}
+
+
+def _limit(memory: int) -> None:
+    """Let the process have so many bytes at most, where the system can say so."""
+    try:
+        import resource
+    except ImportError:
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    bound = memory if most == resource.RLIM_INFINITY else min(memory, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, most))
+
+
+if __name__ == "__main__":
+    main()

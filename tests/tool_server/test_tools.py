@@ -1,0 +1,216 @@
+"""`harness mcp`, asked by the client of the protocol's SDK: the server is a process.
+
+`HOSTILE=1000 python -m pytest -m slow tests/tool_server` asks so many hostile questions, by default 200.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from cli_environment import clean_environment
+from live_dumps import GPU, node, queue, workload
+
+mcp = pytest.importorskip("mcp")
+
+ROOT = Path(__file__).parents[2]
+LABEL = "kueue.x-k8s.io/queue-name"
+MANY = int(os.environ.get("HOSTILE", "200"))
+TOOLS = {"simulate", "forecast", "what_if", "explain", "compare", "list_runs"}
+
+Asks = Callable[[Any], Awaitable[None]]
+
+
+def job(gpus: int, pods: int = 1) -> dict[str, Any]:
+    """A Job of the queue `q`."""
+    container = {"name": "c", "resources": {"requests": {GPU: str(gpus)}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "mine", "namespace": "d", "labels": {LABEL: "q"}},
+        "spec": {"parallelism": pods, "completions": pods, "template": {"spec": {"containers": [container]}}},
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a dump, beside one with a secret that links lead to."""
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    items = [node("n0"), node("n1"), *queue(), workload("runs", 8, held=1)]
+    (inside / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    (outside / "secret.yaml").write_text("token: hunter2\n")
+    (inside / "link.yaml").symlink_to(outside / "secret.yaml")
+    (inside / "folder").mkdir()
+    (inside / "folder" / "deep.yaml").symlink_to(outside / "secret.yaml")
+    return inside
+
+
+def asking(folder: Path, asks: Asks, *options: str) -> None:
+    """Ask a server about a folder."""
+    command = [sys.executable, "-c", "from harness.cli import main; main()"]
+    args = [*command[1:], "mcp", str(folder), *options]
+
+    async def session() -> None:
+        from mcp.client import Client
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        parameters = StdioServerParameters(command=command[0], args=args, env=clean_environment(), cwd=ROOT)
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123
+            async with Client(stdio_client(parameters, errlog=nowhere)) as client:
+                await asks(client)
+
+    anyio.run(session)
+
+
+def said(result: Any) -> str:
+    """The text of an answer."""
+    return "\n".join(each.text for each in result.content)
+
+
+@pytest.mark.early
+def test_the_tools_answer_with_text_and_with_plain_values(folder: Path) -> None:
+    """Each has a typed input; paths count from the folder."""
+
+    async def asks(client: Any) -> None:
+        tools = {each.name: each for each in (await client.list_tools()).tools}
+        assert set(tools) == TOOLS
+        assert tools["simulate"].input_schema["required"] == ["cluster"]
+        assert all(each.description for each in tools.values())
+        found = await client.call_tool("simulate", {"cluster": "dump.json", "jobs": [job(8), job(8, 2)]})
+        assert not found.is_error, said(found)
+        assert "1 of 2 submitted jobs would start now" in said(found)
+        assert [each["verdict"] for each in found.structured_content["answers"]] == ["starts", "waits"]
+        runs = await client.call_tool("list_runs", {})
+        assert runs.structured_content == {"schema": "1", "runs": []}
+
+    asking(folder, asks)
+
+
+HOSTILE: list[tuple[str, dict[str, Any], str]] = [
+    ("simulate", {"cluster": "../outside/secret.yaml"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "link.yaml"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "folder"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "dump.json,/etc/passwd"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "/proc/self/environ"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "-"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "\0"}, "below the folders that may be read"),
+    ("simulate", {"cluster": "dump.json", "jobs": [{"kind": "Secret"}]}, "kind 'Secret' is not one of"),
+    ("simulate", {"cluster": "dump.json", "jobs": [{}]}, "kind None is not one of"),
+    ("simulate", {"cluster": 7}, "cluster"),
+    ("simulate", {}, "cluster"),
+    ("simulate", {"cluster": "dump.json", "plugin": "nobody"}, "nobody"),
+    ("simulate", {"cluster": "dump.json", "patch": [{"kind": "Nothing"}]}, "Nothing"),
+    ("forecast", {"cluster": "dump.json", "futures": 10**9}, "is not a number from 1 to 200"),
+    ("what_if", {"trace": "dump.json", "patch": []}, "no document"),
+    ("explain", {"run": "dump.json"}, "run"),
+    ("compare", {"runs": ["/etc"]}, "below the folders that may be read"),
+    ("list_runs", {"folder": "/"}, "below the folders that may be read"),
+    ("nothing", {}, "nothing"),
+]
+
+
+async def refuse(client: Any, tool: str, arguments: dict[str, Any], words: str) -> None:
+    """See that a question is refused in words that name nothing outside."""
+    try:
+        found = await client.call_tool(tool, arguments)
+        refused, text = found.is_error, said(found)
+    except mcp.MCPError as error:
+        refused, text = True, str(error)
+    assert refused, (tool, arguments)
+    assert words in text, (tool, arguments, text)
+    assert "hunter2" not in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.early
+def test_hostile_questions_are_refused_in_words(folder: Path) -> None:
+    """Nothing outside of the folders is read or named, and the server goes on."""
+
+    async def asks(client: Any) -> None:
+        for each in HOSTILE[::2]:
+            await refuse(client, *each)
+        again = await client.call_tool("simulate", {"cluster": "dump.json", "jobs": [job(1)]})
+        assert not again.is_error
+
+    asking(folder, asks)
+
+
+@pytest.mark.slow
+def test_many_hostile_questions_leave_the_server_small(folder: Path) -> None:
+    """Twenty at once, over and over: all are refused in words, and memory stays where it was."""
+    sizes: list[int] = []
+
+    async def asks(client: Any) -> None:
+        for first in range(0, MANY, 20):
+            async with anyio.create_task_group() as group:
+                for number in range(first, first + 20):
+                    group.start_soon(refuse, client, *HOSTILE[number % len(HOSTILE)])
+            sizes.append(resident(folder))
+        again = await client.call_tool("simulate", {"cluster": "dump.json", "jobs": [job(1)]})
+        assert not again.is_error
+
+    asking(folder, asks)
+    assert max(sizes) < sizes[0] + (32 << 20), sizes
+
+
+def resident(folder: Path) -> int:
+    """How much memory the server of a folder has, bytes."""
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (each / "cmdline").read_bytes().split(b"\0")
+            if b"mcp" in words and str(folder).encode() in words:
+                return int((each / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except OSError:
+            continue
+    raise AssertionError("the server is gone")
+
+
+def test_a_question_that_takes_too_long_is_ended(folder: Path) -> None:
+    """With how long it may take."""
+
+    async def asks(client: Any) -> None:
+        found = await client.call_tool("simulate", {"cluster": "dump.json"})
+        assert found.is_error
+        assert "took longer than 0.05 s and was ended" in said(found)
+
+    asking(folder, asks, "--seconds", "0.05")
+
+
+def test_a_question_that_takes_too_much_memory_is_ended(folder: Path) -> None:
+    """The server itself goes on."""
+
+    async def asks(client: Any) -> None:
+        for _ in range(2):
+            found = await client.call_tool("simulate", {"cluster": "dump.json"})
+            assert found.is_error
+            assert "memory" in said(found) or "defect" in said(found)
+
+    asking(folder, asks, "--memory", "20Mi")
+
+
+def test_many_questions_at_once_are_answered_one_by_one(folder: Path) -> None:
+    """Each with its own answer; those beyond what may wait are refused in words."""
+
+    async def asks(client: Any) -> None:
+        answers: list[Any] = []
+
+        async def one(pods: int) -> None:
+            answers.append(
+                await client.call_tool("simulate", {"cluster": "dump.json", "jobs": [job(1, pods)]})
+            )
+
+        async with anyio.create_task_group() as group:
+            for pods in range(1, 5):
+                group.start_soon(one, pods)
+        counts = [each.structured_content["answers"][0]["pods"] for each in answers]
+        assert sorted(counts) == [1, 2, 3, 4]
+
+    asking(folder, asks)
