@@ -58,6 +58,7 @@ class QuotaTree:
         nominal, borrowing_limit, lending_limit: what the manifests say (flat; a limit of None binds nothing).
         subtree: what a node can give out: its own quota and what its children do not keep (flat).
         local_quota: the part of `subtree` that the parent never sees because of the lending limit (flat).
+        kept: what all nodes below a node keep so (flat).
         potential_available: the most that a node could use if nothing else used anything (flat).
         usage: what is used; a cohort's is what its children use beyond what they keep (flat).
 
@@ -76,6 +77,7 @@ class QuotaTree:
         "cohorts",
         "declared",
         "flavor_resources",
+        "kept",
         "labels",
         "lending_limit",
         "local_quota",
@@ -274,6 +276,7 @@ class QuotaTree:
         width = self.width
         self.subtree: list[int] = list(self.nominal)
         self.local_quota: list[int] = [0] * len(self.subtree)
+        self.kept: list[int] = [0] * len(self.subtree)
         declared = [set(cells) for cells in own]
         for node in range(len(self.names) - 1, -1, -1):
             parent = self.parent[node]
@@ -284,6 +287,8 @@ class QuotaTree:
                 if (above := self._up[at]) >= 0:
                     lent = minus(self.subtree[at], self.local_quota[at])
                     self.subtree[above] = plus(self.subtree[above], lent)
+                    below = plus(self.kept[at], self.local_quota[at])
+                    self.kept[above] = plus(self.kept[above], below)
             if parent != NO_PARENT:
                 declared[parent] |= declared[node]
         self.declared: list[tuple[int, ...]] = [tuple(sorted(cells)) for cells in declared]

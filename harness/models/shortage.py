@@ -17,7 +17,8 @@ def shortage(
     """The figures of a request that does not fit.
 
     `request` is what is asked for and `short` what of it is missing; `usage` and `quota` are the queue's, and
-    `pool` is the cohort at the top with what its queues use of it. A quota without end is left out. `holders`
+    `pool` is the cohort at the top with what its queues use of it; what they keep for themselves by their
+    lending limits, which is no part of that, is `kept`. A quota without end is left out. `holders`
     are the queues that use most of it, where there are several flavors of it.
 
     Args:
@@ -42,6 +43,9 @@ def shortage(
             "usage": _amounts(tree, tree.usage, top, asked),
             "quota": _amounts(tree, tree.subtree, top, asked),
         }
+        kept = _amounts(tree, tree.kept, top, (cell for cell in asked if tree.kept[top * tree.width + cell]))
+        if kept:
+            detail["pool"]["kept"] = kept
     if len(tree.flavor_resources) > 1:
         holders = _holders(tree, top, [cell for cell in asked if labels[cell] in missing])
         if holders:

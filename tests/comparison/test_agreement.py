@@ -20,17 +20,17 @@ UNITS = re.compile(r"`([^`]+)`")
 
 @pytest.fixture(scope="module", params=TRACES)
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
-    """The first day of a bundled trace under two policies, on the cluster that is bundled with it."""
+    """The first day of a bundled trace under three policies, on the cluster that is bundled with it."""
     folder = ROOT / "traces"
     cluster, output = folder / f"{request.param}.cluster.yaml", tmp_path_factory.mktemp("runs")
     trace = folder / f"{request.param}.parquet"
     return [
         harness.replay(trace, plugin=plugin, cluster=cluster, output=output, until="1d")
-        for plugin in ("none", "default-preemption")
+        for plugin in ("none", "default-preemption", "kueue-classic")
     ]
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, 3])
 def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], count: int) -> None:
     """In names, units and values; a run's cell of a table is what its file's value reads at a glance."""
     page = (ROOT / "docs" / "metrics.md").read_text()
@@ -48,13 +48,15 @@ def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], c
                     own = {"cpu": "core·h", "memory": "GiB·h", "ephemeral-storage": "GiB·h"}
                     assert own.get(row["resource"], "device·h") == kind
         of_files.append(of_file)
-    if count == 2 and not runs[0].info["outcome"]["jobs"]:
+    if count > 1 and not runs[0].info["outcome"]["jobs"]:
         pytest.skip("no job arrives on the first day")
     comparison = harness.compare(runs[:count])
     assert [list(run.window) for run in comparison.runs] == [run.info["window"] for run in runs[:count]]
-    # A report has charts, too, which take long: one of two runs is enough.
-    whole = count == 2 and runs[0].info["trace"]["name"].startswith("mix")
-    reported = _rows(harness.make_report(comparison).html()) if whole else None
+    pages = [comparison._repr_html_()]
+    # A report has charts, too, which take long: that of one trace is enough.
+    if count > 1 and runs[0].info["trace"]["name"].startswith("mix"):
+        pages.append(harness.make_report(comparison).html())
+    reported = [_rows(page) for page in pages]
     for brief, of_table in ((True, (*BRIEF, *ALARMS)), (False, SHOWN)):
         lines = comparison.table(brief=brief).split("\n")
         for row in comparison.rows():
@@ -74,7 +76,12 @@ def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], c
                 cells = re.split(r" {2,}", line.removeprefix(name).strip())
                 assert cells[0] == texts[0]
                 assert count == 1 or cells[1].startswith(texts[1])
-                assert reported is None or any(row[: len(texts)] == texts for row in reported[name])
+            if listed and not brief:
+                # Beside the values of all runs but the baseline stands what changed.
+                places = [max(0, 2 * place - 1) for place in range(count)]
+                for of_page in reported:
+                    wide = (row for row in of_page[name] if len(row) > places[-1])
+                    assert texts in ([row[place] for place in places] for row in wide)
 
 
 def _rows(page: str) -> dict[str, list[list[str]]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 from policies import scripted
 from small_clusters import local_queue, queues, quota_tree
 
@@ -45,6 +46,12 @@ def replayed(trace: Path, manifests: str, folder: Path, **settings: Any) -> Run:
 
 def lines(run: Run, *args: Any, **options: Any) -> list[str]:
     return harness.explain(run, *args, **options).text().split("\n")
+
+
+def told_events(run: Run, job: str) -> list[dict[str, Any]]:
+    """The events of a job as `explain --json` has them."""
+    told = harness.explain(run, job).to_json()
+    return [event for chapter in told["chapters"] for event in chapter["events"]]
 
 
 def test_a_preemption_is_told_to_both_sides_with_rule_figures_and_cost(kueue: Run) -> None:
@@ -124,6 +131,41 @@ def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
     assert "(FailedAfterNomination); kept before its turn: 2 cpu for job mine; short of 2 cpu" in turned_down
     assert "short of 2 cpu, asking for 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
     assert line.endswith("most cpu held by a 2")
+
+
+def test_what_queues_keep_by_lending_limits_is_told_apart(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Of a's 4 cpu 3 stay with a, so that b finds one of the three that are shared free, and lacks two."""
+    trace = write_trace(
+        {"job_id": "theirs", "queue": "b", "request.cpu": 2000, "duration": 90},
+        {"job_id": "kept", "queue": "a", "request.cpu": 1000, "duration": 90},
+        {"job_id": "waits", "queue": "b", "request.cpu": 3000, "submit_time": 1, "duration": 9},
+    )
+    cluster = queues({"a": {"cpu": "4"}, "b": {"cpu": "2"}}, limits={"a": (None, "1")})
+    run = replayed(trace, cluster, tmp_path, plugin="kueue-classic")
+    (line,) = (line for line in lines(run, "waits") if "waits (" in line)
+    assert "short of 2 cpu, asking for 3 cpu; b used 2 of 2 cpu; all queues of all used 2 of 3 cpu" in line
+    assert "lending limits keep 3 cpu out of that for single queues" in line
+    (event,) = (each for each in told_events(run, "waits") if each["what"] == "refuse")
+    assert event["figures"]["pool"] == ("all", {"f/cpu": 2000}, {"f/cpu": 3000}, {"f/cpu": 3000})
+
+
+def test_who_waits_behind_a_job_that_can_never_start_is_told_so(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """In a StrictFIFO queue it stays first: of two the one of higher priority, though it came later."""
+    trace = write_trace(
+        {"job_id": "large", "queue": "a", "request.cpu": 3000},
+        {"job_id": "larger", "queue": "a", "request.cpu": 4000, "priority": 5},
+        {"job_id": "small", "queue": "a", "request.cpu": 1000},
+        {"job_id": "other", "queue": "b", "request.cpu": 1000, "duration": 3600},
+    )
+    manifests = [*yaml.safe_load_all(queues(TWO, limits={"a": ("0", None)}))]
+    for each in manifests:
+        if each["kind"] == "ClusterQueue":
+            each["spec"]["queueingStrategy"] = "StrictFIFO"
+    run = replayed(trace, yaml.safe_dump_all(manifests), tmp_path, plugin="kueue-classic")
+    (line,) = (line for line in lines(run, "small") if "nothing was recorded" in line)
+    assert "why this job itself waits; job larger of the same queue is rejected for good: no flavor" in line
 
 
 def test_a_wait_for_a_place_says_which_level_has_how_much_room_where(

@@ -12,6 +12,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle import differences
+from oracle.book import Book
+from oracle.idle import idle as idle_of_oracle
+from oracle.world import World
 from small_clusters import queues, quota_tree
 
 import harness
@@ -308,6 +312,35 @@ def test_the_five_and_what_is_allocated_are_all_in_random_worlds(seed: int, tmp_
     world = random_world(seed)
     for plugin in PLUGINS:
         adds_up(judged(world.replay(plugin, tmp_path / "results")))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "nodes"), [("none", 0), ("kueue-classic", 0), ("kueue-classic", 2), ("default-preemption", 2)]
+)
+def test_a_slow_recomputation_agrees(
+    replayed: Replayed, write_trace: Callable[..., Path], plugin: str, nodes: int
+) -> None:
+    """Of jobs of one and several pods that wait for quota, nodes or the policy."""
+    rows = [
+        {
+            "queue": "ab"[number % 2],
+            "submit_time": 7 * number,
+            "duration": 20 + 31 * number % 90,
+            "request.cpu": 250 * (1 + 5 * number % 7),
+            "pods": 1 + number % 2,
+            "gang": bool(number % 2),
+            "priority": number % 3,
+        }
+        for number in range(24)
+    ]
+    run = judged(replayed(*rows, cluster=queues(HALVES, nodes=nodes), plugin=plugin))
+    book = Book()
+    world = World(run, pl.read_parquet(write_trace(*rows)))
+    idle_of_oracle(world, book, run.scan("causes").select("minute", "job", "cause").collect().iter_rows())
+    fast = run.metrics.filter(pl.col("metric").is_in(METRICS)).to_dicts()
+    assert len(fast) == len(METRICS) * len(run.resources)
+    assert differences(fast, book.values) == []
+    assert sum(row["value"] > 0 for row in fast if row["value"] is not None) > 1
 
 
 def test_a_damaged_table_of_causes_is_found(replayed: Replayed) -> None:

@@ -86,6 +86,17 @@ def test_skewness_breaks_what_more_twins_mend(script: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("load", [0.8, 0.98])
+def test_intervals_of_every_headline_cover_the_truth(script: ModuleType, tmp_path: Path, load: float) -> None:
+    """In 93 to 97 % of 10,000 sets of ten twins; each policy is hardly ever called different from itself."""
+    pools = script.pools_of(tmp_path, load, 1_000, 200)
+    covered = [share for _, share, _ in script.coverage(pools, 10_000) if share is not None]
+    assert len(covered) >= len(HEADLINES) - 1
+    assert [share for share in covered if not 0.93 <= share <= 0.97] == []
+    assert all(script.calls(of_policy, 400) <= 20 for of_policy in pools)
+
+
+@pytest.mark.slow
 def test_intervals_of_one_replay_cover_where_they_are_printed(script: ModuleType) -> None:
     """In at least 90 % of those repetitions in which they are printed, at every load; else refused."""
     rows = list(script.replay_rows(2_000, 82_247))

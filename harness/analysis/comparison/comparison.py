@@ -23,6 +23,7 @@ from harness.analysis.comparison.plain_values import cluster_size, json_change, 
 from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.table import html, markdown, text
 from harness.analysis.comparison.windows import shares_of
+from harness.analysis.metrics.unseen import UNSEEN
 from harness.base.errors import OptionError, RunError
 from harness.base.options import did_you_mean
 from harness.plugins.measurement import Measurement
@@ -351,6 +352,7 @@ class Comparison:
             "metrics": [
                 {
                     **{column: getattr(row.measured, column) for column in _COLUMNS},
+                    "does_not_see": UNSEEN.get(row.measured.metric),
                     "values": dict(zip(self.names, map(json_number, row.values), strict=True)),
                     "at_least": dict(zip(self.names, row.at_least, strict=True)),
                     "changes": dict(zip(self.names[1:], map(json_change, row.changes), strict=False)),

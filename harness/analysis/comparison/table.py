@@ -15,7 +15,7 @@ from harness.analysis.comparison.head_text import head_html, head_lines, head_ma
 from harness.analysis.comparison.headlines import ALARMS, BRIEF, SHOWN
 from harness.analysis.comparison.notes import remarks, stopped
 from harness.analysis.comparison.recommendation import recommendation
-from harness.analysis.metrics.unseen import does_not_see
+from harness.analysis.metrics.unseen import unseen
 from harness.analysis.metrics.utilization import HOURS
 from harness.base.markdown import plain
 from harness.base.text import aligned, columns, counted, printable, told_apart
@@ -122,14 +122,8 @@ def text(
         ]
         notes = [*notes[: len(notes) - hidden], *([", ".join(more)] if more else [])]
     elif not metrics:
-        notes = [*notes, *_unseen(shown)]
+        notes = [*notes, *unseen(line.measured.metric for line in shown)]
     return "\n".join([*_wrapped(head, width), "\n\n".join(parts), *_wrapped(notes, width)])
-
-
-def _unseen(shown: Sequence[Line]) -> Iterator[str]:
-    """What the metrics of some lines do not see, each once."""
-    found = (does_not_see(line.measured.metric) for line in shown)
-    yield from filter(None, dict.fromkeys(found))
 
 
 def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
@@ -207,7 +201,10 @@ def markdown(
     absent = comparison.absent(*metrics, scope=scope)
     notes = [f"- {plain(remark)}" for remark in (*absent, *remarks(comparison, shown))]
     if not brief:
-        notes += [f"- {plain(clause)}" for clause in (() if metrics else _unseen(shown))]
+        notes += [
+            f"- {plain(clause)}"
+            for clause in (() if metrics else unseen(line.measured.metric for line in shown))
+        ]
         return "\n".join([*head_markdown(comparison.head, comparison.head.title), *table, "", *notes])
     answer = recommendation(comparison)
     first = [plain(answer.sentence), ""] if answer else []
@@ -220,7 +217,8 @@ def html(comparison: Comparison) -> str:
     shown = lines(comparison, (), "all")
     head, body = _columns(comparison, shown)
     rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
-    notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks(comparison, shown))
+    told = (*remarks(comparison, shown), *unseen(line.measured.metric for line in shown))
+    notes = "".join(f"<p>{escape(remark)}</p>" for remark in told)
     table = f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>"
     return f"{head_html(comparison.head)}{table}{notes}"
 

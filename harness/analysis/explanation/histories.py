@@ -219,7 +219,10 @@ class Histories:
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
     def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
-        """The last refusal of another job of the queue that waited as long as this one waited for a start."""
+        """The last refusal of another job of the queue that waited as long as this one waited for a start.
+
+        Else who comes first of those that were rejected: Kueue keeps them at the head of a StrictFIFO queue.
+        """
         queue = self.row(name)["queue"]
         since = first.events[0].time if first.since is None else first.since
         until = self._run.window.end if first.start is None else first.start
@@ -230,17 +233,19 @@ class Histories:
             )
             gone = rows.filter(started).group_by("job").agg(since=pl.col("seq").max())
             found = (
-                rows.filter(pl.col("action") == "refuse")
+                rows.filter(pl.col("action").is_in(["refuse", "reject"]))
                 .join(gone, on="job", how="left")
                 .filter((pl.col("time") >= since) | (pl.col("seq") > pl.col("since").fill_null(-1)))
                 .sort("seq")
-                .tail(1)
                 .collect()
             )
         if found.is_empty():
             return None
-        (event,) = self.events(found.to_dicts())
-        return found["job_id"][0], event
+        refused = found.filter(pl.col("action") == "refuse").tail(1)
+        priorities = self.jobs["priority"]
+        which = max((refused if len(refused) else found).to_dicts(), key=lambda row: priorities[row["job"]])
+        (event,) = self.events([which])
+        return which["job_id"], event
 
 
 def _short(event: Event) -> list[str]:

@@ -222,10 +222,13 @@ class Sentences:
             if said:
                 yield f"{name} used {said}"
         if figures.pool is not None:
-            name, usage, quota = figures.pool
+            name, usage, quota, kept = figures.pool
             said = self._used(usage, {name: quota}, {}, name, labels)
             if said:
                 yield f"all queues{f' of {name}' if name else ''} used {said}"
+            kept = {label: kept[label] for label in labels if label in kept}
+            if kept:
+                yield f"lending limits keep {self._listed(kept)} out of that for single queues"
 
     def _used(
         self,

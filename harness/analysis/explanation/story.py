@@ -178,11 +178,11 @@ class Story:
             told[kind] += 1
             yield self._line(event.time, self._say.about(event))
             if event.what == "submit" and self.history.behind is not None:
-                name, refusal = self.history.behind
+                name, other = self.history.behind
+                why = f"{'is ' * (other.what == 'reject')}{self._say.about(other)}"
                 yield self._line(
-                    refusal.time,
-                    "nothing was recorded of why this job itself waits; "
-                    f"job {name} of the same queue {self._say.refused(refusal)}",
+                    other.time,
+                    f"nothing was recorded of why this job itself waits; job {name} of the same queue {why}",
                 )
         for (what, reason), count in told.items():
             if count > 1 and what in ("refuse", PREEMPTS):

@@ -29,7 +29,7 @@ class Figures:
         usage, quota, most: name -> label -> amount used, guaranteed, and allowed at most.
         runtime: name -> label -> amount allowed then, where that follows from what all ask for.
         taken: name -> label -> amount that a preemption takes from a quota.
-        pool: what several queues share: its name, usage and quota.
+        pool: what several queues share: its name, usage, quota, and what they keep for themselves beside it.
         shares: name -> weighted share before and after.
         local_queues: LocalQueue -> the usage that orders it among others.
         nodes: reason -> number of nodes that gave it; not_freed: why none of them could be freed.
@@ -66,7 +66,7 @@ class Figures:
     most: Table = field(default_factory=dict)
     runtime: Table = field(default_factory=dict)
     taken: Table = field(default_factory=dict)
-    pool: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None
+    pool: tuple[str, Mapping[str, int], Mapping[str, int], Mapping[str, int]] | None = None
     shares: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     local_queues: Mapping[str, str] = field(default_factory=dict)
     nodes: Mapping[str, int] = field(default_factory=dict)
@@ -182,8 +182,9 @@ def _counts(value: Any) -> dict[str, int]:
     return {reason: row["count"] for reason, row in _table(value).items() if "count" in row}
 
 
-def _pool(value: Mapping[str, Any]) -> tuple[str, Mapping[str, int], Mapping[str, int]]:
-    return _text(value.get("name")), _amounts(value.get("usage")), _amounts(value.get("quota"))
+def _pool(value: Mapping[str, Any]) -> tuple[str, Mapping[str, int], Mapping[str, int], Mapping[str, int]]:
+    name, usage, quota = _text(value.get("name")), _amounts(value.get("usage")), _amounts(value.get("quota"))
+    return name, usage, quota, _amounts(value.get("kept"))
 
 
 def _shares(value: Any) -> dict[str, tuple[str, str]]:

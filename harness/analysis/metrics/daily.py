@@ -43,8 +43,9 @@ class Daily:
             (until - 1, max(0, ends[until - 1] - border))
             for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
         ]
-        sums = self._areas(found.share, piece, begins, beyond)
-        of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, piece, begins, beyond)
+        spans = piece.spans.astype(np.float64)
+        sums = self._areas(found.share, spans, begins, beyond)
+        of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, spans, begins, beyond)
         for kind, areas in enumerate((sums, of_ideal)):
             for day, of_holders in enumerate(areas, first):
                 for holder, area in zip(found.holders.tolist(), of_holders.tolist(), strict=True):
@@ -52,17 +53,17 @@ class Daily:
 
     @staticmethod
     def _areas(
-        cells: Floats, piece: Piece, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
+        cells: Floats, spans: Floats, begins: Sequence[int], beyond: Sequence[tuple[int, int]]
     ) -> list[Floats]:
         """Day by day what shares come to, for each holder.
 
         Args:
             cells: a row for each holder, a column for each instant.
-            piece: the piece of time.
+            spans: how long it is from each instant to the next.
             begins: the instants at which days begin, and the end.
             beyond: of each day but the last, its last instant, and how much of it is of the next day.
         """
-        areas = cells * piece.spans.astype(np.float64)
+        areas = cells * spans
         found = [areas[:, begin:until].sum(axis=1) for begin, until in pairwise(begins)]
         for day, (instant, left) in enumerate(beyond):
             if left:

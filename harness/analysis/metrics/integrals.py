@@ -40,13 +40,15 @@ class Integrals:
     def __init__(
         self, owners: int, limits: Sequence[tuple[int, Sequence[int | None]]], window: Window
     ) -> None:
-        self._end = window.end
+        self._time, self._end = window.start, window.end
         first, *later = limits
         self._later = [each for each in later if each[0] < window.end]
         self._limits = _numbers(first[1])
         self._since = np.full(owners, window.start)
         self._levels = [np.zeros((2, owners), np.int64) for _ in first[1]]
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in first[1]]
+        # What all ask for together is not what each does where a limit cuts it.
+        self._asked, self._demanded = [0 for _ in first[1]], [0 for _ in first[1]]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Take into account that levels move.
@@ -73,7 +75,13 @@ class Integrals:
         before = np.append(0, ranked[:-1])[: len(ranked)]
         before[groups.begins] = self._since[number[groups.begins]]
         self._since[number[last]] = ranked[last]
+        since = np.diff(time, prepend=self._time)
+        self._time = int(time[-1]) if len(time) else self._time
         for place, of_resource in enumerate(moves):
+            together = of_resource[1].cumsum() + self._asked[place]
+            asked = np.minimum(together - of_resource[1], self._limits[place])
+            self._demanded[place] += exact.resource_time(asked, since)
+            self._asked[place] = int(together[-1]) if len(time) else self._asked[place]
             levels = self._levels[place]
             found = []
             for level, moved in zip(levels, of_resource, strict=True):
@@ -83,15 +91,22 @@ class Integrals:
                 found.append(after - by)
             self._integrate(place, found[0], found[1], ranked - before, groups)
 
-    def sums(self) -> list[list[Held]]:
-        """Of each owner what its levels of every resource come to; what they are now lasts until the end."""
+    def sums(self) -> tuple[list[Held], list[list[Held]]]:
+        """What levels of every resource come to of all together, and of each owner.
+
+        What they are now lasts until the end.
+        """
         for begin, limits in self._later:
             self._reach(begin)
             self._limits = _numbers(limits)
         self._later = []
         self._reach(self._end)
+        of_all = []
+        for demanded, of_owners in zip(self._demanded, self._sums, strict=True):
+            allocated, _, pending = map(sum, zip(*of_owners, strict=True))
+            of_all.append(Held(allocated, demanded, pending))
         owned = zip(*self._sums, strict=True)
-        return [[Held(*of_resource) for of_resource in of_owner] for of_owner in owned]
+        return of_all, [[Held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
     def _reach(self, time: int) -> None:
         """Levels stay as they are up to a time."""
@@ -100,6 +115,9 @@ class Integrals:
         for place, (held, asked) in enumerate(self._levels):
             self._integrate(place, held, asked, spans, groups)
         self._since[:] = np.maximum(self._since, time)
+        span, self._time = max(0, time - self._time), max(self._time, time)
+        for place, (together, limit) in enumerate(zip(self._asked, self._limits, strict=True)):
+            self._demanded[place] += min(together, limit) * span
 
     def _integrate(self, place: int, held: Ints, asked: Ints, spans: Ints, groups: Groups) -> None:
         """Add levels that hold for some spans."""

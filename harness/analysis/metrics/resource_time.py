@@ -102,7 +102,7 @@ def _resource_times(
     parts = _from_stints(run, window, until, list(kinds.values()), only)
     needed = [asked.get(resource) for resource in run.resources]
     beyond = window.end > run.window.end
-    found = {ALL: _together(run, of_all[0], parts[0][0], needed, beyond=beyond)}
+    found = {ALL: _together(run, of_all, parts[0][0], needed, beyond=beyond)}
     for kind, of_kind in zip(kinds, parts[1:], strict=True):
         each = kinds[kind]
         if kind == QUEUE:
@@ -110,7 +110,7 @@ def _resource_times(
         elif each.several:
             held = _from_decisions(run, window, each)
         else:
-            held = of_all
+            held = [of_all]
         for place, scope in enumerate(each.scopes):
             asks: Sequence[int | None] = each.asked[place] or [None for _ in run.resources]
             found[scope] = _together(run, held[place], of_kind[place], asks, beyond=beyond)
@@ -146,21 +146,20 @@ def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
     ]
 
 
-def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[list[Held]], list[list[Held]]]:
+def _from_timeline(run: Run, window: Window, queues: Owners) -> tuple[list[Held], list[list[Held]]]:
     """Integrate over change points: of all and of each queue, what it held and asked for of each resource."""
     numbers_of = {scope: number for number, scope in enumerate(queues.scopes)}
     # Queues without a job that counts never hold or ask for anything.
     scopes = queue_behind(run)
     owner_of = {name: numbers_of.get(scopes.get(name, ""), len(numbers_of)) for name in holder_behind(run)}
-    of_all, of_queues = (Integrals(each, _limits(run), window) for each in (1, len(numbers_of) + 1))
+    found = Integrals(len(numbers_of) + 1, _limits(run), window)
     for batch in moves(run, window, owner_of=owner_of):
         moved = [
             (batch.levels[f"allocated{number}"], batch.levels[f"demand{number}"])
             for number in range(len(run.resources))
         ]
-        of_all.add(batch.time, np.zeros_like(batch.holder), moved)
-        of_queues.add(batch.time, batch.holder, moved)
-    return of_all.sums(), of_queues.sums()
+        found.add(batch.time, batch.holder, moved)
+    return found.sums()
 
 
 def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]:
@@ -174,7 +173,7 @@ def _from_decisions(run: Run, window: Window, those: Owners) -> list[list[Held]]
         row, size, waiting, holding = (column[within] for column in (row, size, waiting, holding))
         moved = [(amount[size] * holding, amount[size] * (holding + waiting)) for amount in each]
         found.add(time[row], those.of_jobs[job[row]], moved)
-    return found.sums()
+    return found.sums()[1]
 
 
 def _from_stints(

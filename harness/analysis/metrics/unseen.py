@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 UNSEEN: Mapping[str, str] = {
     "utilization.capacity.hours": "whether anybody asked for the capacity",
@@ -41,7 +41,8 @@ UNSEEN: Mapping[str, str] = {
 """Metric -> what it does not see."""
 
 
-def does_not_see(metric: str) -> str:
-    """What a metric does not see, as a sentence; "" of one that says so in its description alone."""
-    clause = UNSEEN.get(metric)
-    return f"{metric} does not see {clause}" if clause else ""
+def unseen(metrics: Iterable[str]) -> list[str]:
+    """What metrics do not see, a sentence each; none of those that say so in their descriptions alone."""
+    return [
+        f"{metric} does not see {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
+    ]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
     from harness_plugins.kueue.rules.impossible import Verdict
 
-_FOR_PODS = {"message": "the pods of some admitted workload are not ready"}
+_FOR_PODS = "pods of admitted workloads are not ready"
 """Why one that fits is not admitted."""
 
 _QUIET = 3
@@ -302,7 +302,8 @@ class KueuePolicy:
                 yield from self._refuse(refused)
             if isinstance(outcome, Admitted):
                 if pods_ready is not None and pods_ready.blocks:
-                    yield Refuse(outcome.workload.job, WAITING, _FOR_PODS)
+                    waits_for = {each.name: "" for each in pods_ready.unready()}
+                    yield Refuse(outcome.workload.job, WAITING, {"message": _FOR_PODS, "waitsFor": waits_for})
                     while pods_ready.blocks:
                         yield None
                 self._after.admitted(scheduler.reserve, outcome, self._now)

@@ -315,12 +315,18 @@ BLOCKED = {"block": True, "timeout": "30s"}
 
 
 def test_nothing_is_admitted_before_all_that_are_admitted_are_ready() -> None:
-    """Of any ClusterQueue; each is admitted at the instant at which the one before is ready, in one cycle."""
+    """Of any ClusterQueue; each is admitted at the instant at which the one before is ready, in one cycle.
+
+    The record names the one before.
+    """
     jobs = Jobs().add("a", "a", 1, startup=4).add("b", "b", 1, startup=3).add("c", "c", 1)
     queues = [queue(name, cpu=4, cohort="") for name in "abc"]
     found = happened(jobs, waiting(**BLOCKED), *queues)
     assert found.lines("admit") == ["0 admit a", "4 admit b", "7 admit c"]
     assert found.lines("refuse") == ["0 refuse b: Waiting", "4 refuse c: Waiting"]
+    not_ready = "pods of admitted workloads are not ready"
+    assert found.row("refuse", "b").detail == {"message": not_ready, "waitsFor": {"a": ""}}
+    assert found.row("refuse", "c").detail == {"message": not_ready, "waitsFor": {"b": ""}}
 
 
 def test_one_that_never_is_ready_holds_up_the_others_until_it_times_out() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness.analysis.comparison.figures import name_of
 from harness.analysis.comparison.notes import remarks
+from harness.analysis.metrics.unseen import unseen
 from harness.analysis.report.blocks import Block, Points, Table
 from harness.analysis.report.compared import cells, compared_head, compared_row
 from harness.analysis.report.material import Material
@@ -18,5 +19,4 @@ def blocks(material: Material) -> Iterator[Block]:
     notes = list(remarks(material.comparison, material.table))
     if material.comparison.shake is not None:
         notes.append("charts show the runs themselves, not their twins")
-    if notes:
-        yield Points(notes)
+    yield Points([*notes, *unseen(line.measured.metric for line in material.table)])

@@ -13,7 +13,7 @@ from typing import Any, final
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.record.topology_room import room_in_words
-from harness_plugins.kueue.rules.admission import NO_LONGER_FITS, Failed
+from harness_plugins.kueue.rules.admission import NO_LONGER_FITS, PENDING, Failed
 from harness_plugins.kueue.rules.assignment import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
 from harness_plugins.kueue.rules.dominant_resource_share import Share
@@ -69,7 +69,7 @@ class Refusals:
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
         """The figures of a failure, see `docs/explain.md` for the fields.
 
-        Where reasons come and go, those that come again are told with who stands in the way alone.
+        A reason that comes again, and that targets have yet to go, are told with who stands in the way alone.
         """
         entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
@@ -77,7 +77,9 @@ class Refusals:
         if not (again or message or ahead):
             detail = self._plain(entry, offers)
         else:
-            detail = {"again": True} if again else self._shortage(failed, self._cells(entry, offers))
+            detail = {}
+            if message != PENDING:
+                detail = {"again": True} if again else self._shortage(failed, self._cells(entry, offers))
             if message:
                 detail["message"] = message
             if ahead:

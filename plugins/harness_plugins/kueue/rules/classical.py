@@ -126,20 +126,21 @@ class ClassicPreemption:
         fields: dict[str, str | int] = {}
         if has_candidate(holders, mask, ANY):
             fields["withinClusterQueue"] = preemption.within_cluster_queue
-        if not queue.path or not any(_sources(cache, incoming, ANY, priority_usable=True)):
-            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        if reclaim is None or not (
-            reclaim == ANY or any(_sources(cache, incoming, reclaim, priority_usable=True))
-        ):
+        found = [] if reclaim is None else [*_sources(cache, incoming, reclaim, priority_usable=True)]
+        if reclaim is None or not found:
+            if reclaim == ANY or not any(_sources(cache, incoming, ANY, priority_usable=True)):
+                return Obstacle(FORBIDDEN if fields else NOBODY, fields)
             return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
         borrowed = cells_over_nominal(tree, incoming)
-        if not borrowed:
-            return Obstacle(TOO_LITTLE)
         usable = may_borrow(queue.spec)
-        hierarchy, priority = _reclaimable(cache, incoming, reclaim, priority_usable=usable)
+        priority = [source for advantage, source in found if not advantage and usable]
         allowed = _by_priority(priority, reclaim, incoming, borrowing=True).allowed
-        if hierarchy or any(has_candidate(source.holders, mask, allowed) for source in priority):
+        if (
+            not borrowed
+            or any(advantage for advantage, _ in found)
+            or any(has_candidate(source.holders, mask, allowed) for source in priority)
+        ):
             return Obstacle(TOO_LITTLE)
         fields["borrowWithinCohort"] = preemption.borrow_within_cohort
         if usable and preemption.max_priority_threshold is not None:

@@ -177,6 +177,10 @@ class PodsReady:
         """Whether nothing may be admitted now, because somebody is not ready."""
         return self._settings.block_admission and self._unready > 0
 
+    def unready(self) -> list[Workload]:
+        """The workloads whose pods are not ready, in the order of their admission."""
+        return [workload for workload, admission in self._admissions.items() if not admission.ready]
+
     def holds(self, workload: Workload) -> bool:
         """Whether a workload holds quota."""
         return workload in self._admissions
