@@ -60,7 +60,7 @@ def test_the_command_leaves_what_it_made_to_the_system() -> None:
 
 _MODULES = """
 import gc
-from harness import collector
+from harness.base import collector
 collector.leave_modules_alone()
 counts = [gc.get_freeze_count()]
 collector.collect_seldom()

@@ -12,10 +12,9 @@ from click.testing import CliRunner
 from policies import Greedy
 
 import harness
-from harness import Option, hookimpl
+from harness import Option, hookimpl, plugins
 from harness.base.errors import PluginError
 from harness.cli import cli
-from harness.plugins import loading as plugins
 
 TWICE = (Option("x", 1, "first", type=int), Option("x", 2, "second", type=int))
 

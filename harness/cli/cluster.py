@@ -163,6 +163,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             for local in cluster.local_queues.values()
         ],
         "kueue": None if cluster.kueue_controller is None else asdict(cluster.kueue_controller),
+        "counting": [] if cluster.kueue is None else list(cluster.kueue.counting.sentences()),
         "elastic_quotas": [
             {
                 "name": quota.name,
@@ -220,6 +221,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
         lines.append(f"the KubeSchedulerConfiguration selects the plugin {content['plugin']}")
     if content["kueue"] is not None:
         lines.append(printable(f"Kueue {content['kueue']['tag']} runs, as {content['kueue']['where']} says"))
+    lines += [printable(f"Kueue counts: {sentence}") for sentence in content["counting"]]
     lines += _table(
         ("resource", f"total of {counted(nodes['count'], 'node')}"),
         [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],

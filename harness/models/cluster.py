@@ -36,6 +36,7 @@ from harness.cluster.kinds.kueue_releases import (
     release_named,
     state_at,
 )
+from harness.cluster.kinds.kueue_requests import Counting
 from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
 from harness.cluster.kinds.pods import Pod, PodSpec
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
@@ -87,6 +88,7 @@ __all__ = [
     "ClusterQueue",
     "Cohort",
     "Container",
+    "Counting",
     "ElasticQuota",
     "FlavorFungibility",
     "FlavorQuotas",

@@ -127,3 +127,25 @@ def test_a_plugin_that_fails_to_add_commands_is_named(harness: Callable, install
     )
     assert harness("plugins").code == 0
     assert harness("--help").code == 0
+
+
+def test_what_a_release_of_kueue_decides_differently_is_told_with_links(harness: Callable) -> None:
+    """In sentences, with the gates that only one of both releases has, and how to replay it."""
+    told = harness("plugins", "--kueue-version", "v0.15")
+    assert told.code == 0
+    assert told.out.startswith("Kueue v0.15.8 decides differently from ff69552")
+    assert "- The two values of flavorFungibility.preference are swapped: each means the other." in told.out
+    assert "  https://github.com/kubernetes-sigs/kueue/pull/9464" in told.out
+    assert "To replay it: --set kueueVersion=v0.15.8" in told.out
+    assert max(map(len, told.out.split("\n"))) <= 100
+    document = json.loads(harness("plugins", "--kueue-version", "v0.19", "--json").out)
+    assert [each["link"].rpartition("/")[2] for each in document["differences"]] == ["13863"]
+    newest = harness("plugins", "--kueue-version", "ff69552").out
+    assert newest == "Kueue ff69552 decides as ff69552 does, the newest that is recorded.\n"
+
+
+def test_a_release_of_kueue_that_is_not_known_is_refused(harness: Callable) -> None:
+    """With those that are."""
+    refused = harness("plugins", "--kueue-version", "v0.12")
+    assert refused.code == 2
+    assert "'v0.12' is no release that is known" in refused.err

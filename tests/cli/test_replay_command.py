@@ -466,3 +466,36 @@ def test_what_a_plugin_assumes_is_said_once_and_kept(harness: Callable, trace: P
     assert {each["name"] for each in policies if each.get("assumed")} == {"kueue-classic", "fairsharing"}
     off = ("--set", "featureGates=DisableWaitForPodsReady=true")
     assert "waitForPodsReady" not in harness("replay", trace, "-p", "kueue-classic", *off).err
+
+
+def test_a_crash_of_the_real_controller_is_said_at_the_end(harness: Callable, folder: Path) -> None:
+    """When it was first, at which job, and why; the replay goes on as later releases do."""
+    rows = ["job_id,submit_time,duration,queue,priority,request.cpu"]
+    rows += ["low,0,1000,a,0,1", "high,0,1000,a,2,1", "head,60,100,a,1,2"]
+    (folder / "jobs.csv").write_text("\n".join(rows) + "\n")
+    (folder / "c.yaml").write_text(
+        """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: f}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: a}
+spec:
+  namespaceSelector: {}
+  preemption: {withinClusterQueue: LowerPriority}
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors: [{name: f, resources: [{name: cpu, nominalQuota: 2}]}]
+"""
+    )
+    asked = ("replay", "jobs.csv", "--cluster", "c.yaml", "-p", "fairsharing", "--set")
+    ended = harness(*asked, "kueueVersion=v0.17")
+    assert ended.code == 0
+    assert (
+        "warning: fairsharing: the real controller would have crashed, first 1m00s after the beginning at "
+        "head (jobs: 1), and again after each restart: "
+        "Kueue v0.17.8 crashes here: ClusterQueue a has no cohort"
+    ) in ended.err
+    assert "crashed" not in harness(*asked, "kueueVersion=v0.18").err

@@ -139,7 +139,17 @@ def test_everything_that_a_cluster_models_is_in_its_content() -> None:
     rules = {"name": "q", "checks": (AdmissionCheck("a"), AdmissionCheck("b", ("f", "g")))}
     found = content(Cluster(cluster_queues={"q": ClusterQueue(**rules)}))  # type: ignore[arg-type]
     assert found["objects"]["ClusterQueue"]["q"] == {"admissionChecks": "a, b on f or g"}
-    told_elsewhere = {"warnings", "assumed", "source", "files", "manifests", "scale", "as_of"}
+    told_elsewhere = {
+        "warnings",
+        "assumed",
+        "source",
+        "files",
+        "manifests",
+        "scale",
+        "as_of",
+        "timed",
+        "changes",
+    }
     known = {
         "nodes", "namespaces", "priority_classes", "workload_priority_classes", "flavors", "cluster_queues",
         "cohorts", "local_queues", "workloads", "pods", "disruption_budgets", "pod_groups", "elastic_quotas",

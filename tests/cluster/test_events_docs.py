@@ -9,27 +9,17 @@ import yaml
 from harness.base.units import DAY, HOUR
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.changes.timed import KINDS
-from harness.cluster.load import cluster_from
+from harness.cluster.load import load_cluster
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
-CLUSTER = """
-{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: a100}}
----
-apiVersion: kueue.x-k8s.io/v1beta2
-kind: ClusterQueue
-metadata: {name: team-a}
-spec:
-  cohortName: all
-  resourceGroups:
-  - coveredResources: [nvidia.com/gpu]
-    flavors: [{name: a100, resources: [{name: nvidia.com/gpu, nominalQuota: 24}]}]
-"""
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_patches_on_the_page_hold_when_it_says() -> None:
     """Half the quota for two days, and a drain of four hours."""
     text = PAGE.split("```yaml\n")[1].split("```")[0]
-    base = cluster_from(list(yaml.safe_load_all(CLUSTER)), "cluster.yaml")
+    assert text.split("\n", 1)[1] == (ROOT / "docs" / "examples" / "events.yaml").read_text(encoding="utf-8")
+    base = load_cluster(ROOT / "traces" / "mix.cluster.yaml")
     changes = unrolled(base.patched(list(yaml.safe_load_all(text))), None).changes
     assert [at for at, _ in changes] == [3 * DAY + 2 * HOUR, 5 * DAY, 6 * DAY, 6 * DAY + 4 * HOUR]
     assert [edits[0].after.stop_policy for _, edits in changes] == ["None", "None", "HoldAndDrain", "None"]

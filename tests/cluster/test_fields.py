@@ -89,6 +89,9 @@ NOT_ALONE = {
     "ownerReferences[].name": "likewise",
     "ownerReferences[].uid": "likewise",
     "olicy.basic": "a pod group has one policy",
+    "transformations[].strategy": "a transformation has an input",
+    "transformations[].multiplyBy": "likewise",
+    "transformations[].outputs": "likewise",
     "matchFields[].key": "there is one field that can be matched",
 }
 """Modelled fields that change the model only together with others, or have one value."""

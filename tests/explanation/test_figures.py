@@ -153,7 +153,7 @@ def test_who_held_what_was_short_is_what_the_books_say(
     refused = sorted({row["job_id"] for row in rows if row["action"] == "refuse"})[:60]
     assert refused
     for history, _ in histories(run, refused):
-        for event in (each for each in events_of(history) if each.what == "refuse"):
+        for event in (each for each in events_of(history) if each.what == "refuse" and each.figures.short):
             books = sorted(((amount, queue) for queue, amount in at[event.time].items() if amount))[::-1]
             assert [amount for _, amount in event.holders[GPU]] == [amount for amount, _ in books[:3]]
             assert all(at[event.time][queue] == amount for queue, amount in event.holders[GPU])

@@ -91,12 +91,9 @@ def taints(path: str) -> list[Row]:
     ]
 
 
-TOLERATION = ("key", "operator", "value", "effect")
+TOLERATION = ("key", "operator", "value", "effect", "tolerationSeconds")
 
 
 def tolerations(path: str) -> list[Row]:
     """A list of tolerations."""
-    return [
-        *modelled(*(f"{path}[].{name}" for name in TOLERATION)),
-        *harmless("no taint appears while a pod runs", f"{path}[].tolerationSeconds"),
-    ]
+    return modelled(*(f"{path}[].{name}" for name in TOLERATION))

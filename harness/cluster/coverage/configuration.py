@@ -49,8 +49,9 @@ CONFIGURATION = Coverage(
             for name in ("timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds")
         ),
     ),
-    assumed(
-        "requests count as they are written", "resources.excludeResourcePrefixes", "resources.transformations"
+    modelled(
+        "resources.excludeResourcePrefixes",
+        *(f"resources.transformations[].{name}" for name in ("input", "strategy", "multiplyBy", "outputs{}")),
     ),
     assumed(
         "devices are not allocated",

@@ -164,7 +164,7 @@ SPEC: list[Row] = [
 
 _TEMPLATE: list[Row] = [
     *_OF_ALL,
-    *modelled(*(f"tolerations[].{name}" for name in (*TOLERATION, "tolerationSeconds"))),
+    *modelled(*(f"tolerations[].{name}" for name in TOLERATION)),
     *modelled("priority", "priorityClassName", *_PORT_NAMES),
     *assumed("the class chooses no nodes, and adds nothing to what is asked for", "runtimeClassName"),
     *assumed("the pods are placed by the scheduler that is replayed", "schedulerName", usual=_USUAL),

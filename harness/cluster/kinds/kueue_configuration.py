@@ -11,6 +11,7 @@ from harness.base.units import MINUTE
 from harness.base.values import Value
 from harness.cluster.draft import Draft
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
+from harness.cluster.kinds.kueue_requests import Counting, read_counting
 from harness.cluster.kinds.wait_for_pods_ready import (
     WaitForPodsReady,
     read_duration,
@@ -81,6 +82,7 @@ class KueueConfiguration(Value):
         strategies: fair sharing's preemption strategies; None where fair sharing is off.
         admission: admission fair sharing; None where it is off.
         gates: the modelled feature gates that it sets.
+        counting: how requests count for quotas.
         other_gates: those that it sets and that are not modelled; not part of a run's identity.
         evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
             the time of its eviction.
@@ -95,6 +97,7 @@ class KueueConfiguration(Value):
     evicted_last: bool = True
     pods_ready: WaitForPodsReady | None = field(default_factory=WaitForPodsReady, metadata=NEWER)
     pods_ready_given: bool = field(default=False, metadata=NEWER)
+    counting: Counting = field(default_factory=Counting, metadata=NEWER)
     other_gates: Mapping[str, bool] = field(default_factory=frozen, compare=False)
 
 
@@ -138,6 +141,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             evicted_last,
             pods_ready,
             pods_ready_given="waitForPodsReady" in fields,
+            counting=read_counting(fields.child("resources")),
             other_gates=frozen(others),
         )
     )

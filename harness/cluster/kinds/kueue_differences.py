@@ -71,6 +71,14 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
             9738,
             "With fair sharing, nobody preempts a queue that borrows only what nobody could lend.",
         ),
+        "exact_transformations": (
+            12953,
+            "Resource transformations round requests up to whole units before they multiply.",
+        ),
+        "keeps_transformed_inputs": (
+            13986,
+            "A retained resource with multiplyBy counts as what it is multiplied to.",
+        ),
         "no_candidates_last": (
             13616,
             "With PreemptionOverBorrowing, a flavor with nobody to preempt can go before one that fits.",

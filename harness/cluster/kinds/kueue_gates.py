@@ -134,6 +134,8 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
     {
         "cohorts_end_searches": "18=+",
         "counts_unlendable": "17=+",
+        "exact_transformations": "17.7=+ 18=- 18.3=+",
+        "keeps_transformed_inputs": "18.5=+ 19=- 19.1=+",
         "no_candidates_last": "18.5=+ 19=- 19.1=+",
         "own_label_keys": "17.6=+ 18=- 18.2=+",
         "parks_classes_for_quota_alone": "18=+",

@@ -256,6 +256,8 @@ class Cache:
             after.nominated.append(pod)
             self.expecting[after] = None
             self.touch(after)
+        elif name:
+            self._awaited.setdefault(name, []).append(pod)
 
     def _no_longer_awaits(self, pod: PodInfo) -> None:
         """A pod is nominated elsewhere, or nowhere, and no longer to a node that does not exist."""

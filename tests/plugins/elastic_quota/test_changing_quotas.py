@@ -18,7 +18,7 @@ from harness.testing import nodes
 
 def test_a_change_of_an_elastic_quota_is_refused_with_its_name_and_time() -> None:
     """Before anything is replayed."""
-    quota = ElasticQuota("a", "default", min=frozen({"cpu": 1000}), max=frozen({"cpu": 2000}))
+    quota = ElasticQuota("a", min=frozen({"cpu": 1000}), max=frozen({"cpu": 2000}))
     less = replace(quota, max=frozen({"cpu": 1000}))
     where = replace(
         nodes(n1={"cpu": 4000}),

@@ -215,8 +215,8 @@ def test_preference_between_borrowing_and_preempting(
 ) -> None:
     """One flavor fits by borrowing, the other one by preempting: the preference decides.
 
-    Without one it is BorrowingOverPreemption; the gate makes it PreemptionOverBorrowing where
-    `whenCanBorrow` is TryNextFlavor.
+    Without one it is BorrowingOverPreemption; the gate, which 0.16.9 still has, makes it
+    PreemptionOverBorrowing where `whenCanBorrow` is TryNextFlavor.
     """
     fungibility = {**NEXT, "preference": preference} if preference else NEXT
     low = pod_set("main", 1, 4, node_selector={"kind": DEMAND})
@@ -232,7 +232,7 @@ def test_preference_between_borrowing_and_preempting(
         queue(TEAM_B, flavors={SPOT: {"cpu": 4}, DEMAND: {"cpu": 0}}),
     )
     jobs = Jobs().add("low", TEAM_A, pod_sets=(low,)).add("a", TEAM_A, 4, at=5, priority=1)
-    happened = Happened(where, jobs, featureGates=gates)
+    happened = Happened(where, jobs, featureGates=gates, kueueVersion="v0.16" if gates else "")
     assert (happened.victims, happened.flavors("a")) == (victims, [taken])
 
 

@@ -22,7 +22,9 @@ from kueue_worlds import (
 from harness import Cluster, PodSet
 from harness.base.errors import HarnessError, OptionError
 from harness.base.options import resolve
-from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
+from harness.cluster.kinds.kueue_configuration import GATES
+from harness.cluster.kinds.kueue_differences import differences
+from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
 from harness.cluster.kinds.kueue_releases import (
     NEWEST,
     RELEASES,
@@ -385,3 +387,19 @@ def test_pods_are_waited_for_by_default_since_0_19(release: str, waits: bool) ->
     assert fair_sharing(said, None, given).pods_ready is not None  # type: ignore[arg-type]
     plain = fair_sharing(cluster(queue("q", cpu=1), local_queue("l", "q")), None, given)  # type: ignore[arg-type]
     assert (plain.pods_ready is not None) is waits
+
+
+# --- what is told -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_rule_and_gate_that_differs_has_its_sentence(release: Release) -> None:
+    """Two that say the same apart: a preference that is not read cannot be swapped."""
+    rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
+    gates = [name for name in GATES if is_on(name, release) is not is_on(name, NEWEST)]
+    told = [each.sentence for each in differences(release)]
+    unsaid = ("preference_is_read" in rules) + (
+        "parks_classes_for_quota_alone" in rules
+        and bool(why_refused({"SchedulingEquivalenceHashing": True}, release))
+    )
+    assert len(told) == len(set(told)) == len(rules) + len(gates) - unsaid

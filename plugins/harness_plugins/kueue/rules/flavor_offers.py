@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias, final
 
-from harness.models.cluster import Cluster, ClusterQueue, ResourceGroup
+from harness.models.cluster import Cluster, ClusterQueue, Counting, ResourceGroup
 from harness.models.quota import QuotaTree
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -78,6 +79,7 @@ class FlavorOffers:
         self._cluster = cluster
         self._tree = tree
         self._gates = gates
+        self._counted = counting_of(cluster, gates)
         self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
@@ -99,7 +101,7 @@ class FlavorOffers:
         queue: ClusterQueue,
         suits: Suiting,
     ) -> PodSetOffer:
-        requests = requests_of(pod_set, queue)
+        requests = requests_of(pod_set, queue, self._counted)
         if not requests:  # it is placed where its mates are
             requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
             requests = {each: 0 for member in members for each in member.requests if each in requests}
@@ -117,11 +119,25 @@ class FlavorOffers:
         return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
 
 
-def requests_of(pod_set: PodSet, queue: ClusterQueue) -> Mapping[str, int]:
+Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
+"""What the requests of a pod count as."""
+
+
+def counting_of(cluster: Cluster, gates: Gates) -> Counted:
+    """How Kueue's Configuration has requests counted, as a release does it."""
+    counting = Counting() if cluster.kueue is None else cluster.kueue.counting
+    rules = gates.rules
+    return partial(
+        counting.counted, exact=rules.exact_transformations, keeps_inputs=rules.keeps_transformed_inputs
+    )
+
+
+def requests_of(pod_set: PodSet, queue: ClusterQueue, counted: Counted) -> Mapping[str, int]:
     """What a pod of a pod set takes of a queue's quotas, of which some count pods."""
+    requests = counted(pod_set.requests)
     if any(PODS in group.covered_resources for group in queue.resource_groups):
-        return {**pod_set.requests, PODS: 1}
-    return pod_set.requests
+        return {**requests, PODS: 1}
+    return requests
 
 
 def _group_offer(

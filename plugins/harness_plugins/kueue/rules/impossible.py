@@ -14,7 +14,7 @@ from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import PODS
+from harness_plugins.kueue.rules.flavor_offers import counting_of, requests_of
 from harness_plugins.kueue.state.asks import Asking
 from harness_plugins.kueue.state.cache import Cache
 
@@ -53,6 +53,7 @@ class Impossible:
         self._cache = cache
         self._asking = Asking(reclaims=gates.reclaimable_pods)
         self._partial = gates.partial_admission
+        self._counted = counting_of(cluster, gates)
         self._binder = binder
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
@@ -112,10 +113,8 @@ class Impossible:
     def _least(self, queue: ClusterQueue, pod_set: PodSet) -> dict[str, int]:
         """What a pod set needs at least: all of its pods, or as few as may be admitted."""
         count = pod_set.min_count if self._partial else pod_set.count
-        wanted = {resource: amount * count for resource, amount in pod_set.requests.items()}
-        if any(PODS in group.covered_resources for group in queue.resource_groups):
-            wanted[PODS] = count
-        return wanted
+        requests = requests_of(pod_set, queue, self._counted)
+        return {resource: amount * count for resource, amount in requests.items()}
 
     def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
         """That pod sets which have one flavor to choose ask for more of it together than there ever is."""

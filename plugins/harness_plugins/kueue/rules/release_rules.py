@@ -22,6 +22,8 @@ class ReleaseRules:
             crashed when all candidates together did not suffice (PR 10891).
         counts_unlendable: in the order of fair targets, to take what nobody could lend is to borrow
             (PR 9738).
+        exact_transformations: `resources.transformations` multiply fractions of units (PR 12953).
+        keeps_transformed_inputs: what a transformation retains counts as it is requested (PR 13986).
         no_candidates_last: a flavor without anybody to preempt comes after all others that could ever do,
             whatever a queue prefers (PR 13616).
         own_label_keys: node selectors count as far as the flavor looked at has their keys; before, as far as
@@ -39,6 +41,8 @@ class ReleaseRules:
 
     cohorts_end_searches: bool
     counts_unlendable: bool
+    exact_transformations: bool
+    keeps_transformed_inputs: bool
     no_candidates_last: bool
     own_label_keys: bool
     parks_classes_for_quota_alone: bool

@@ -1,0 +1,138 @@
+"""Requests as Kueue counts them for its quotas: some left out, some turned into other resources.
+
+Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+from harness.base.errors import InputError
+from harness.base.units import format_amount, parse_quantity, round_up
+from harness.cluster.model import frozen
+from harness.cluster.yaml.fields import Fields, shown
+
+_RETAIN, _REPLACE = "Retain", "Replace"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """What a resource that pods request counts as.
+
+    Attributes:
+        source: the resource.
+        replaces: whether it does not count itself.
+        multiply_by: a resource by whose request the outputs are multiplied, where there is one; "" for none.
+        outputs: resource -> how much of it counts for one unit of the source, cores for cpu.
+    """
+
+    source: str
+    replaces: bool = False
+    multiply_by: str = ""
+    outputs: Mapping[str, Fraction] = field(default_factory=frozen)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How Kueue counts the requests of a pod.
+
+    Attributes:
+        excluded: beginnings of names; resources that begin so do not count.
+        transformations: what counts as something else, each source once.
+    """
+
+    excluded: tuple[str, ...] = ()
+    transformations: tuple[Transformation, ...] = ()
+
+    def counted(
+        self, requests: Mapping[str, int], *, exact: bool = True, keeps_inputs: bool = True
+    ) -> Mapping[str, int]:
+        """What the requests of one pod count as, in the amounts of the model.
+
+        Outputs are added up before they are rounded, and are never negative. Those of a resource that is
+        requested as well are added to its request.
+
+        Args:
+            requests: resource -> amount of one pod.
+            exact: whether a fraction of a source gives a fraction of its outputs; before PR 12953 sources,
+                and what they are multiplied by, were rounded up to whole units.
+            keeps_inputs: whether a source that is retained counts as it is requested; before PR 13986 it was
+                multiplied, too.
+        """
+        if self.excluded:
+            requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}
+        by_source = {each.source: each for each in self.transformations if each.source in requests}
+        if not by_source:
+            return requests
+        found = {name: amount for name, amount in requests.items() if name not in by_source}
+        outputs: dict[str, Fraction] = {}
+        for name, rule in by_source.items():
+            value = _quantity(name, requests[name])
+            if rule.multiply_by in requests:
+                factor = _quantity(rule.multiply_by, requests[rule.multiply_by])
+                value *= factor if exact else _whole(factor)
+            if not rule.replaces:
+                found[name] = requests[name] if keeps_inputs else round_up(name, value)
+            for output, each in rule.outputs.items():
+                outputs[output] = outputs.get(output, Fraction()) + each * (value if exact else _whole(value))
+        for name, value in outputs.items():
+            found[name] = found.get(name, 0) + max(0, round_up(name, value))
+        return found
+
+    def sentences(self) -> Iterator[str]:
+        """What counts as what, for people."""
+        if self.excluded:
+            yield f"resources that begin with {', '.join(self.excluded)} do not count"
+        for each in self.transformations:
+            times = f" for each {each.multiply_by}" if each.multiply_by else ""
+            counts = [f"{_written(name, value)} {name}{times}" for name, value in each.outputs.items()]
+            counts += [] if each.replaces else ["itself"]
+            yield f"1 {each.source} counts as {' and '.join(counts) or 'nothing'}"
+
+
+def read_counting(fields: Fields) -> Counting:
+    """The section `resources` of Kueue's Configuration."""
+    found: dict[str, Transformation] = {}
+    for item in fields.items("transformations"):
+        source = item.string("input", required=True)
+        if source in found:
+            item.fault("input", f"{source} is transformed twice")
+        replaces = item.choice("strategy", (_RETAIN, _REPLACE), _RETAIN) == _REPLACE
+        found[source] = Transformation(source, replaces, item.string("multiplyBy"), _outputs(item))
+    return Counting(fields.texts("excludeResourcePrefixes"), tuple(found.values()))
+
+
+def _outputs(item: Fields) -> Mapping[str, Fraction]:
+    """Resource -> quantity; one below zero takes away from what other outputs give."""
+    table = item.child("outputs")
+    found = {}
+    for name in table:
+        value = table.raw(name)
+        if not isinstance(value, (str, int, float)):
+            table.fault(name, f"must be a quantity, not {shown(value)}")
+            continue
+        try:
+            found[name] = parse_quantity(value)
+        except InputError as error:
+            table.fault(name, str(error))
+    return frozen(found)
+
+
+def _quantity(resource: str, amount: int) -> Fraction:
+    """An amount of the model as a quantity: cpu in cores."""
+    return Fraction(amount, 1000) if resource == "cpu" else Fraction(amount)
+
+
+def _written(resource: str, value: Fraction) -> str:
+    """A quantity for people; a part of a unit as a decimal."""
+    whole = value.denominator == 1
+    return format_amount(resource, round_up(resource, value)) if whole else f"{float(value):g}"
+
+
+def _whole(value: Fraction) -> Fraction:
+    return Fraction(round_up("", value))
