@@ -382,10 +382,9 @@ class Lifecycle:
         self._unhold(life, pod, keeps_quota=life.admitted)
         pods, amounts = range(pod, pod + 1), life.amounts_of(pod)
         self.policy.release(job, pods, now, self._leave_as)
-        if not life.admitted:
-            self._recorder.record(
-                Fact(now, cycle, REQUEUE, job, 1, amounts=amounts, pod=pod, successor=life.successor(pod))
-            )
+        self._recorder.record(
+            Fact(now, cycle, REQUEUE, job, 1, amounts=amounts, pod=pod, successor=life.successor(pod))
+        )
         self.policy.submit(job, pods, now)
 
     def _whole_leaves(self, life: Life) -> None:

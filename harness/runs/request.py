@@ -259,8 +259,8 @@ class Request(Value):
         trace = read_trace(self.trace, plugins, self.calibration)
         cluster = cluster_for(self.cluster, trace, self.calibration)
         if cluster.timed:
-            origin = trace.origin if trace.kind == "timestamp" else None
-            cluster = _unrolled.answer(trace, cluster, partial(unrolled, cluster, origin))
+            begins = (trace.origin, 0) if trace.kind == "timestamp" else (None, trace.origin)
+            cluster = _unrolled.answer(trace, cluster, partial(unrolled, cluster, *begins))
         policy = policy or _policy(default_plugin(cluster), plugins)
         check_fit(trace, cluster, by_queues=policy.admits_by_queues(cluster))
         trace = homed(trace, ever(cluster))

@@ -56,6 +56,37 @@ def test_one_node_of_a_pool_goes_and_returns_as_it_was() -> None:
     assert (node.labels["zone"], node.taints[0].key, node.allocatable["cpu"]) == ("a", "gpu", 8000)
 
 
+@pytest.mark.parametrize(("count", "after"), [(12, 12), (9, 9), (120, 120)])
+def test_a_pool_that_changes_its_size_keeps_the_nodes_that_it_had(count: int, after: int) -> None:
+    """However many digits the numbers of its new size have: the last ones go, or others come behind them."""
+    pool = {**POOL, "spec": {**POOL["spec"], "count": 11}}
+    patch = over("NodePool", "gpu", "1h", "2h", spec={"count": count})
+    cluster = unrolled(patched(cluster_from([pool], "the test"), patch), None)
+    there, back = (
+        {edit.name: edit.after is not None for edit in instant.edits} for instant in cluster.changes
+    )
+    names = [f"gpu-{number:02}" for number in range(*sorted((11, after)))]
+    assert there == dict.fromkeys(names, after > 11)
+    assert back == dict.fromkeys(names, after < 11)
+
+
+def test_a_node_that_no_pool_has_is_an_error_that_names_the_nearest() -> None:
+    """Also where all nodes are of pools."""
+    with pytest.raises(HarnessError, match=r"there is no Node 'gpu-9'; did you mean 'gpu-[012]'\?"):
+        changes(over("Node", "gpu-9", "1h", **{"$patch": "delete"}))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_patch_of_a_pool_and_of_one_of_its_nodes_is_an_error_that_says_so(order: int) -> None:
+    """Whichever comes first: once a node is named, the pool is its nodes."""
+    both = (
+        over("Node", "gpu-1", "1h", **{"$patch": "delete"}),
+        over("NodePool", "gpu", "2h", spec={"count": 2}),
+    )
+    with pytest.raises(HarnessError, match="change its nodes, or the pool, not both"):
+        changes(*both[::order])
+
+
 def test_the_other_nodes_of_the_pool_are_as_before() -> None:
     """A pool of which one node is named is the same nodes."""
     plain = cluster_from([POOL], "the test")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
 from small_clusters import queues
+
+import harness
+from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
+from harness.cluster.load import load_cluster
 
 Measured = Callable[..., Callable[..., float | None]]
 
@@ -65,3 +70,33 @@ def test_a_claim_begins_when_a_quota_rises(measured: Measured) -> None:
     value = measured(*jobs, cluster=changing(cluster, 8, a="2", b="2"), plugin="none")
     assert value("reclaim_latency.max", "quota=b") == 12
     assert value("fairness.guarantee_deficit", "quota=b", resource="cpu") == pytest.approx(24 / 3600)
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "none"])
+def test_a_pod_that_lost_its_node_waits_until_it_is_bound_again(
+    plugin: str, write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Both nodes run one pod of a gang until 5 s, then one node does until 9 s; the job keeps its quota."""
+    nodes = "---\n".join(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name},
+                "status": {"allocatable": {"cpu": "2", "pods": "10"}},
+            }
+        )
+        for name in ("n0", "n1")
+    )
+    path = tmp_path / "cluster.yaml"
+    path.write_text("---\n".join([queues({"a": {"cpu": "4"}}), nodes]))
+    annotations = {"harness/from": "5s", "harness/until": "9s"}
+    gone = {"kind": "Node", "metadata": {"name": "n1", "annotations": annotations}, "$patch": "delete"}
+    trace = write_trace({"job_id": "x", "queue": "a", "pods": 2, "request.cpu": 2000, "duration": 20})
+    run = harness.replay(
+        trace, plugin=plugin, cluster=load_cluster(path).patched(gone), output=tmp_path / "runs"
+    )
+    rows = run.micros("timeline").select("time", "allocated", "pending").collect().rows()
+    assert rows[:3] == [(0, 4000, 0), (5_000_000, 2000, 2000), (9_000_000, 4000, 0)]
+    moves = PodMoves(run).of(run.columns("decisions", *COLUMNS))
+    assert (moves.waiting.sum(), moves.holding.sum()) == (0, 0)

@@ -16,6 +16,8 @@ from harness.base.errors import OptionError, PolicyError
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
 from harness.runs.request import Request
+from harness.trace.calibration import Calibration
+from harness.trace.window import Window
 
 Trace = Callable[..., Path]
 
@@ -96,10 +98,12 @@ def test_a_change_before_the_first_arrival_decides_as_the_patch_does(
 def test_a_comparison_says_how_many_objects_change_and_how(
     base: Cluster, write_trace: Trace, tmp_path: Path
 ) -> None:
-    """In its head, beside what else differs."""
+    """In its head, beside what else differs; changes are not called manifests that differ in nothing."""
     trace = write_trace(*JOBS)
     runs = [replay(trace, cluster, tmp_path) for cluster in (base, base.patched(CHANGES))]
-    assert "events: 4 (2 quotas, 2 stops)" in str(Comparison(runs).table(width=200))
+    table = str(Comparison(runs).table(width=200))
+    assert "events: 4 (2 quotas, 2 stops)" in table
+    assert "nothing that is modelled of them differs" not in table
 
 
 def test_explain_tells_what_changed(base: Cluster, write_trace: Trace, tmp_path: Path) -> None:
@@ -109,6 +113,16 @@ def test_explain_tells_what_changed(base: Cluster, write_trace: Trace, tmp_path:
     assert "ClusterQueue a: stopPolicy None -> Hold" in whole
     assert "last change of the cluster" in then
     assert "ClusterQueue a: nominalQuota f/cpu 4 -> 2" in then
+
+
+@pytest.mark.parametrize(("at", "quota"), [("9s", "4"), ("12s", "2"), ("16s", "4")])
+def test_an_instant_is_explained_with_the_quota_of_then(
+    at: str, quota: str, base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """What is held stands beside what was nominal at that instant."""
+    run = replay(write_trace(*JOBS), base.patched(CHANGES), tmp_path)
+    (row,) = (each for each in harness.explain(run, at=at).text().splitlines() if each.startswith("a "))
+    assert row.split()[3] == quota
 
 
 class Deaf(Greedy):
@@ -135,3 +149,21 @@ def test_a_quota_cannot_be_replayed_alone_where_the_cluster_changes(
     request = Request(write_trace(*JOBS), plugin="kueue-classic", cluster=base.patched(CHANGES), alone="a")
     with pytest.raises(OptionError, match="its cluster changes while it is replayed"):
         request.plan(harness.plugins.load())
+
+
+@pytest.mark.parametrize(
+    ("window", "begun", "later"), [("0s..30s", 4000, [8, 9, 10, 15]), ("9s..", 4000, [1, 6])]
+)
+def test_in_a_window_of_a_trace_without_dates_times_are_those_of_the_trace(
+    window: str, begun: int, later: list[int], base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """What was over when the window begins holds no more; the run counts from its first job, at 9 s."""
+    late = {"job_id": "w", "queue": "a", "request.cpu": 1000, "duration": 20, "submit_time": 9}
+    run = replay(
+        write_trace(*JOBS, late),
+        base.patched(CHANGES),
+        tmp_path,
+        calibration=Calibration(window=Window.parse(window)),
+    )
+    assert run.info["cluster"]["queues"]["a"]["nominal"] == {"cpu": begun}
+    assert [event["at_us"] // 1_000_000 for event in run.info["cluster"]["events"]] == later

@@ -16,6 +16,10 @@ import anyio
 import pytest
 from cli_environment import clean_environment
 from live_dumps import GPU, node, queue, workload
+from small_clusters import queues
+
+from harness.cli.tool_server.folders import Folders
+from harness.cli.tool_server.questions import reply
 
 mcp = pytest.importorskip("mcp")
 
@@ -92,6 +96,22 @@ def test_the_tools_answer_with_text_and_with_plain_values(folder: Path) -> None:
         assert runs.structured_content == {"schema": "1", "runs": []}
 
     asking(folder, asks)
+
+
+def test_a_trace_is_replayed_on_both_clusters_and_compared(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The cluster as it is first; what the replays wrote is gone, and nothing of it is in the folder."""
+    trace = write_trace({"job_id": "x", "queue": "a", "request.cpu": 2000, "duration": 20})
+    (trace.parent / "q.yaml").write_text(queues({"a": {"cpu": "4"}}))
+    before = sorted(trace.parent.rglob("*"))
+    patch = {"kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": {"stopPolicy": "Hold"}}
+    asked = {"trace": trace.name, "patch": [patch], "cluster": "q.yaml", "plugin": "kueue-classic"}
+    found = reply("what_if", asked, Folders([trace.parent]))
+    assert "stopPolicy None -> Hold" in found.text
+    assert "/mix/" not in found.text
+    assert [each["label"] for each in found.document["runs"]] == ["base", "patched"]
+    assert sorted(trace.parent.rglob("*")) == before
 
 
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [

@@ -16,7 +16,7 @@ from harness.analysis.explanation.vocabulary import Units
 from harness.base.errors import RunError
 from harness.base.text import aligned, counted, printable, times
 from harness.base.units import format_duration
-from harness.runs.epochs import sentence
+from harness.runs.epochs import number_at, sentence
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queue
@@ -226,7 +226,9 @@ class Moment:
         head = printable(f"at {self._clock.text(self.at)}{of}")
         if self._levels.is_empty():
             return f"{head}: nothing had been submitted"
-        quotas, quota_of = self._run.info["cluster"]["queues"], self._run.info["cluster"]["quota_of"]
+        epochs = self._run.epochs
+        quotas = epochs[number_at(epochs, self.at)].cluster["queues"]
+        quota_of = self._run.info["cluster"]["quota_of"]
         rows = []
         for row in self._levels.iter_rows(named=True):
             resource = row["resource"]

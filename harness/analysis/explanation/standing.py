@@ -99,7 +99,9 @@ def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     """
     action, pods = pl.col("action"), pl.col("pods").cast(pl.Int64)
     bound = pods.filter(action == "bind").sum() - pods.filter(action.is_in(_ENDS)).sum()
-    moved = action.filter(action.is_in([*_RETURNS, *_EVICTIONS, "admit"]))
+    # A pod that waits again is of a job that keeps its quota, or never had any.
+    of_job = pl.col("pod").is_null()
+    moved = action.filter(action.is_in([*_RETURNS, *_EVICTIONS, "admit"]) & of_job)
     return (
         decisions.group_by("job")
         .agg(

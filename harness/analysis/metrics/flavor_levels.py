@@ -109,14 +109,14 @@ class _Following:
         if pod is None:
             del self._held[job], self._of_pods[job]
             return {cell: -amount for cell, amount in held.items()}
-        if action == "requeue":
-            return {}
         sets, chosen = self._of_pods[job]
         (one,) = [part for part, numbers in _numbered(sets) if pod in numbers] or [sets[-1]]
         given = self._asks([one._replace(pods=1)], chosen)
+        # A pod that was gone and waits again is of a job that kept its quota.
+        sign = 1 if action == "requeue" else -1
         for cell, amount in given.items():
-            held[cell] -= amount
-        return {cell: -amount for cell, amount in given.items()}
+            held[cell] += sign * amount
+        return {cell: sign * amount for cell, amount in given.items()}
 
     def _sets(self, job: int, pods: int, detail: str | None) -> Sequence[PodSet]:
         """The pod sets of a job with as many pods of each as are admitted."""

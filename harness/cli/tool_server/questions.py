@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError
@@ -103,15 +104,17 @@ def what_if(
     read = read_trace(folders.trace(trace), _library(metrics=True))
     base = cluster_for(None if cluster is None else folders.cluster(cluster), read)
     worlds = {"base": base, "patched": base.patched(list(patch))}
-    runs = [
-        api.replay(
-            read, cluster=there, plugin=plugin, until=until, label=name, keep="nothing",
-            plugins=_library(metrics=True),
-        )
-        for name, there in worlds.items()
-    ]  # fmt: skip
-    found = api.compare(runs)
-    return Reply(str(found), found.to_json(changes=False))
+    # A comparison reads the tables of its runs, so they are kept until it is made.
+    with TemporaryDirectory() as kept:
+        runs = [
+            api.replay(
+                read, cluster=there, plugin=plugin, until=until, label=name, output=kept,
+                plugins=_library(metrics=True),
+            )
+            for name, there in worlds.items()
+        ]  # fmt: skip
+        found = api.compare(runs, baseline="base")
+        return Reply(str(found), found.to_json(changes=False))
 
 
 def explain(

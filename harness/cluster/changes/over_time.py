@@ -33,7 +33,7 @@ class _State(NamedTuple):
     specs: Mapping[tuple[str, str], object]
 
 
-def unrolled(cluster: Cluster, origin: int | None) -> Cluster:
+def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     """The cluster at the trace's origin, without times, and with what changes of it from then on.
 
     An instant at which everything stays as it is is one all the same.
@@ -41,6 +41,8 @@ def unrolled(cluster: Cluster, origin: int | None) -> Cluster:
     Args:
         cluster: what the manifests say, with their times.
         origin: of the trace, microseconds since 1970; None where its times are no dates.
+        begin: when the replay begins, microseconds since the origin that durations count from: not 0 in a
+            window of a trace without dates.
 
     Raises:
         ClusterError: manifests are faulty at some time, or have a date where the trace has none.
@@ -56,7 +58,7 @@ def unrolled(cluster: Cluster, origin: int | None) -> Cluster:
         raise ClusterError(cluster.source, faults, hint="write times since the trace's origin, such as 3d2h")
 
     def since(moment: Moment) -> int:
-        return moment.time - (origin or 0) if moment.dated else moment.time
+        return moment.time - ((origin or 0) if moment.dated else begin)
 
     def holds_at(now: int) -> Callable[[Timed], bool]:
         def holds(each: Timed) -> bool:

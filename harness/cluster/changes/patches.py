@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from harness.cluster.changes.strategic_merge import DIRECTIVE, Added, Merge
 from harness.cluster.changes.timed import FROM, has_times, timed
 from harness.cluster.coverage.verdicts import Place
 from harness.cluster.draft import INDEX
-from harness.cluster.kinds.core import unpooled
+from harness.cluster.kinds.core import node_names, unpooled
 from harness.cluster.kinds.table import KINDS
 from harness.cluster.load import read_manifests, unpacked
 from harness.cluster.model import Cluster
@@ -51,7 +52,7 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     if not patches and not faults:
         faults.append(Fault("", "holds no document: give kind, metadata.name and the fields that change"))
     names = {_target(each.content).name for each in patches if _target(each.content).kind == "Node"}
-    world = _World(list(unpooled(cluster.manifests, names)), faults)
+    world = _World(list(unpooled(cluster.manifests, names)), faults, cluster.manifests)
     for document in patches:
         if has_times(document.content):
             world.change_later(document)
@@ -132,10 +133,26 @@ def _target(content: Mapping[str, Any]) -> _Target:
     )
 
 
-class _World:
-    """The manifests of a cluster while they are patched."""
+def _names(there: Mapping[int, _Target]) -> set[str]:
+    return {each.name for each in there.values()}
 
-    def __init__(self, manifests: Sequence[Mapping[str, Any]], faults: list[Fault]) -> None:
+
+class _World:
+    """The manifests of a cluster while they are patched.
+
+    Args:
+        manifests: with Nodes in the place of the pools of which patches name a node.
+        faults: where faults are added.
+        given: the manifests with these pools.
+    """
+
+    def __init__(
+        self,
+        manifests: Sequence[Mapping[str, Any]],
+        faults: list[Fault],
+        given: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self._given = given
         self._objects: list[Mapping[str, Any] | None] = list(manifests)
         self._faults = faults
         self._places: dict[str, list[int]] = {}
@@ -209,7 +226,13 @@ class _World:
         there = {
             at: _target(content) for at in self._places.get(wanted.kind, ()) if (content := self._objects[at])
         }
-        if not there:
+        pools = node_names(self._given) if wanted.kind in ("Node", "NodePool") else {}
+        if wanted.kind == "NodePool" and wanted.name in pools and wanted.name not in _names(there):
+            what = "another document names a node of this pool, so that each of its nodes is a Node here"
+            self._faults.append(Fault(where, f"{what}; change its nodes, or the pool, not both"))
+            return None
+        of_pools = chain.from_iterable(pools.values()) if wanted.kind == "Node" else ()
+        if not there and not pools:
             kinds = [
                 kind for kind, places in self._places.items() if any(map(self._objects.__getitem__, places))
             ]
@@ -218,7 +241,7 @@ class _World:
             return None
         named = {at: each for at, each in there.items() if each.name == wanted.name}
         if not named:
-            names = {each.name for each in there.values()} - {""}
+            names = {*_names(there), *of_pools} - {""}
             what = f"there is no {wanted.kind} {wanted.name!r}" if wanted.name else "metadata.name is missing"
             self._faults.append(Fault(where, f"{what}; {did_you_mean(wanted.name, names)}"))
             return None

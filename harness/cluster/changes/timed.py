@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
+from harness.base.options import did_you_mean
 from harness.base.units import parse_duration
 from harness.cluster.changes.strategic_merge import Merge
+from harness.cluster.kinds.core import resized
 from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
@@ -31,6 +33,7 @@ KINDS = (
 )
 """The kinds whose objects may change in a replay."""
 
+_OURS = "harness/"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -70,6 +73,20 @@ def has_times(content: Any) -> bool:
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and (FROM in annotations or UNTIL in annotations)
+
+
+def check_names(document: Document, faults: list[Fault]) -> None:
+    """That a document of a kind that may have a time misspells none: it would hold all the time."""
+    content = document.content
+    metadata = content.get("metadata") if isinstance(content, Mapping) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if not isinstance(annotations, Mapping) or content.get("kind") not in KINDS:
+        return
+    for name in annotations:
+        if str(name).startswith(_OURS) and name not in (FROM, UNTIL):
+            where = ", ".join(filter(None, (document.where, _called(content))))
+            what = f"no annotation is called {shown(name)}; {did_you_mean(str(name), (FROM, UNTIL))}"
+            faults.append(Fault(where, what))
 
 
 def timed(document: Document, faults: list[Fault]) -> Timed:
@@ -176,4 +193,6 @@ class OverTime:
                 where = patch.document.where or where
                 content = Merge(where, self._faults).merged(content, patch.document.content)
             if content is not None:
-                yield Document(where, content)
+                before = first.document.content
+                parts = [content] if content is before else resized(content, before)
+                yield from (Document(where, part) for part in parts)

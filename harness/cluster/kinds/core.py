@@ -80,9 +80,9 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
         draft.nodes.add(name, node, fields)
 
 
-def pool_names(pool: str, count: int) -> list[str]:
-    """The names of a pool's nodes, in order."""
-    digits = len(str(count - 1))
+def pool_names(pool: str, count: int, size: int | None = None) -> list[str]:
+    """The names of a pool's nodes, in order; their numbers have the digits of a pool of `size` nodes."""
+    digits = len(str((size or count) - 1))
     return [f"{pool}-{number:0{digits}}" for number in range(count)]
 
 
@@ -99,17 +99,47 @@ def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> 
             yield content
 
 
-def _nodes_of(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The Nodes that a NodePool stands for; none where it is not ours, or faulty."""
+def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """NodePool -> the names of its nodes."""
+    pools = [(each, list(_nodes_of(each))) for each in manifests if each.get("kind") == "NodePool"]
+    return {
+        pool["metadata"]["name"]: [node["metadata"]["name"] for node in nodes]
+        for pool, nodes in pools
+        if nodes
+    }
+
+
+def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A pool that had another size before; where its nodes would have other names, they are in its place.
+
+    So those that it had stay, however many digits the new size has.
+    """
+    size, old = _size(content), _size(before)
+    same = size is None or old is None or pool_names("", 1, size) == pool_names("", 1, old)
+    nodes: list[Mapping[str, Any]] = [] if same else list(_nodes_of(content, old))
+    yield from nodes or [content]
+
+
+def _size(content: Mapping[str, Any]) -> int | None:
+    """How many nodes a NodePool has; None of what is none, or faulty."""
+    spec = content.get("spec") if content.get("kind") == "NodePool" else None
+    count = spec.get("count") if isinstance(spec, Mapping) else None
+    return count if type(count) is int and 0 < count <= MOST_NODES else None
+
+
+def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[dict[str, Any]]:
+    """The Nodes that a NodePool stands for, named as in one of `size`; none of what is faulty or not ours."""
     spec, metadata = content.get("spec"), content.get("metadata")
     template = spec.get("template") if isinstance(spec, Mapping) else None
     if content.get("apiVersion") != "harness/v1" or not isinstance(template, Mapping):
         return
     assert isinstance(spec, Mapping)
     assert isinstance(metadata, Mapping)
-    labels = (template.get("metadata") or {}).get("labels") or {}
+    labels = _labels(template.get("metadata"))
+    if labels is None:
+        return
     status = {"allocatable": template["allocatable"]} if "allocatable" in template else template.get("status")
-    for name in pool_names(str(metadata.get("name")), spec.get("count", 1)):
+    for name in pool_names(str(metadata.get("name")), spec.get("count", 1), size):
         yield {
             "apiVersion": "v1",
             "kind": "Node",
@@ -117,6 +147,12 @@ def _nodes_of(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "spec": template.get("spec") or {},
             "status": status or {},
         }
+
+
+def _labels(metadata: Any) -> Mapping[str, Any] | None:
+    """The labels that `metadata` gives; None where it is faulty."""
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else metadata
+    return {} if labels is None else labels if isinstance(labels, Mapping) else None
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:

@@ -42,7 +42,7 @@ class Kueue(ClusterQuotas):
             yield from self._evicted(step, Node("queue", queue.name))
         if action == "admit":
             self._admitted[step.life.asked.name] = step.row["time"]
-        if action in ("submit", "requeue"):
+        if action in ("submit", "requeue") and step.row["pod_number"] is None:
             asked = step.life.asked
             self._waiting[asked.name] = Node("queue", name or ""), asked.amounts(range(asked.pods))
         elif action in ("admit", "reject"):
