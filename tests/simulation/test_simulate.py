@@ -16,6 +16,7 @@ from cli_environment import called
 from live_dumps import GPU, ago, node, queue, workload
 
 import harness
+from harness.base.errors import OptionError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.simulation.answer import Answer
@@ -357,8 +358,9 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
         (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod asks for no cpu"),
         (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
+        (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
         (["--queue", "q"], "--queue is about --largest"),
-        (["--at", "1h"], "nothing says what is asked about"),
+        (["--at", "1h"], "--at names an instant of a replay, and there is no trace"),
     ],
 )
 def test_options_that_make_no_question_are_refused(
@@ -369,6 +371,16 @@ def test_options_that_make_no_question_are_refused(
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
     assert called(["simulate", "--cluster", str(path), *args]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_dump_with_a_time_is_refused() -> None:
+    """It is one instant; nothing that it says of later is left out in silence."""
+    named = next(each for each in dump() if each["kind"] == "ClusterQueue")
+    metadata = {"name": named["metadata"]["name"], "annotations": {"harness/from": "1d"}}
+    later = {"kind": "ClusterQueue", "metadata": metadata}
+    cluster = cluster_from(dump(), "the dump").patched([later])
+    with pytest.raises(OptionError, match="a dump is one instant, and a patch or manifest has a time"):
+        harness.simulate(cluster)
 
 
 def test_an_instant_of_a_replay_is_asked_about(tmp_path: Path) -> None:

@@ -107,12 +107,22 @@ class Question:
         """What is asked about, without jobs that are submitted."""
         if self.trace is not None:
             return self._replayed
-        if self.cluster is None or self.at is not None:
+        if self.cluster is None:
             raise OptionError(
                 "nothing says what is asked about",
                 hint="--cluster names a dump; --trace a trace, and --at the instant of its replay",
             )
+        if self.at is not None:
+            raise OptionError(
+                "--at names an instant of a replay, and there is no trace",
+                hint="name the trace with --trace, or leave --at out: a dump is one instant",
+            )
         cluster = self._loaded
+        if cluster.timed:
+            raise OptionError(
+                "a dump is one instant, and a patch or manifest has a time (harness/from, harness/until)",
+                hint="leave the time out, or ask about a replay with --trace and --at",
+            )
         if self.plugin is None:
             require_queues(cluster)
         policy = self.plugins.policy(self.plugin or scheduler_of(cluster))

@@ -171,6 +171,12 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
     known = [name for _, name in doors]
     if queue is not None and queue not in known:
         raise InputError(f"there is no queue {queue!r}", hint=did_you_mean(queue, known))
+    there = _resources(moment.cluster)
+    for resource in shape.pod if there else ():
+        if resource not in there:
+            raise OptionError(
+                f"shape: no node and no quota has any {resource}", hint=did_you_mean(resource, sorted(there))
+            )
     rows = [
         row
         for namespace, name in doors
@@ -178,6 +184,16 @@ def fitting(moment: Moment, shape: Shape, queue: str | None = None) -> Fitting:
         for row in _of_queue(moment, shape, namespace, name)
     ]
     return Fitting(shape, rows)
+
+
+def _resources(cluster: Cluster) -> set[str]:
+    """All that a node has, or a quota names."""
+    found = {name for node in cluster.nodes.values() for name in node.allocatable}
+    for queue in cluster.cluster_queues.values():
+        found.update(name for group in queue.resource_groups for name in group.covered_resources)
+    for quota in cluster.elastic_quotas.values():
+        found.update((*(quota.min or ()), *(quota.max or ())))
+    return found
 
 
 def _doors(cluster: Cluster) -> Iterator[tuple[str, str]]:

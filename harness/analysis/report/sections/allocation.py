@@ -47,8 +47,18 @@ def blocks(material: Material) -> Iterator[Block]:
             keys=material.run_keys,
             note="Lines are means over three pixels, bands go from the lowest to the highest level in them"
             + ("; the dashed line is the nominal quota" if quotas else "")
-            + (", which differs between runs: each has a line." if several else "."),
+            + (", which differs between runs: each has a line." if several else ".")
+            + _at_first(material),
         )
+
+
+def _at_first(material: Material) -> str:
+    """That quotas and capacities are drawn as they were at first, where a run's change."""
+    named = zip(material.names, material.runs, strict=True)
+    changing = [name for name, run in named if len(run.epochs) > 1]
+    if not changing:
+        return ""
+    return f" Quotas and capacities are those of the first instant: they change in {', '.join(changing)}."
 
 
 def _words(material: Material) -> str:
