@@ -10,6 +10,7 @@ import yaml
 from small_clusters import queues
 
 import harness
+from harness.analysis.export.holding import FINISHED, holding
 from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
 from harness.cluster.load import load_cluster
 
@@ -72,31 +73,50 @@ def test_a_claim_begins_when_a_quota_rises(measured: Measured) -> None:
     assert value("fairness.guarantee_deficit", "quota=b", resource="cpu") == pytest.approx(24 / 3600)
 
 
-@pytest.mark.parametrize("plugin", ["kueue-classic", "none"])
-def test_a_pod_that_lost_its_node_waits_until_it_is_bound_again(
-    plugin: str, write_trace: Callable[..., Path], tmp_path: Path
-) -> None:
-    """Both nodes run one pod of a gang until 5 s, then one node does until 9 s; the job keeps its quota."""
-    nodes = "---\n".join(
-        yaml.safe_dump(
+Replayed = Callable[..., harness.Run]
+
+
+@pytest.fixture
+def replayed(write_trace: Callable[..., Path], tmp_path: Path) -> Replayed:
+    """Replays one job of `pods` pods of 2 cpu and 20 s on two such nodes; `n1` is gone from 5 s until 9 s."""
+
+    def replayed(pods: int, plugin: str, *absent: str) -> harness.Run:
+        nodes = [
             {
                 "apiVersion": "v1",
                 "kind": "Node",
                 "metadata": {"name": name},
                 "status": {"allocatable": {"cpu": "2", "pods": "10"}},
             }
-        )
-        for name in ("n0", "n1")
-    )
-    path = tmp_path / "cluster.yaml"
-    path.write_text("---\n".join([queues({"a": {"cpu": "4"}}), nodes]))
-    annotations = {"harness/from": "5s", "harness/until": "9s"}
-    gone = {"kind": "Node", "metadata": {"name": "n1", "annotations": annotations}, "$patch": "delete"}
-    trace = write_trace({"job_id": "x", "queue": "a", "pods": 2, "request.cpu": 2000, "duration": 20})
-    run = harness.replay(
-        trace, plugin=plugin, cluster=load_cluster(path).patched(gone), output=tmp_path / "runs"
-    )
+            for name in ("n0", "n1")
+        ]
+        path = tmp_path / "cluster.yaml"
+        path.write_text("---\n".join([queues({"a": {"cpu": "4"}}), *map(yaml.safe_dump, nodes)]))
+        annotations = {"harness/from": "5s", "harness/until": "9s"}
+        gone = [
+            {"kind": "Node", "metadata": {"name": name, "annotations": annotations}, "$patch": "delete"}
+            for name in absent
+        ]
+        trace = write_trace({"job_id": "x", "queue": "a", "pods": pods, "request.cpu": 2000, "duration": 20})
+        cluster = load_cluster(path).patched(gone)
+        return harness.replay(trace, plugin=plugin, cluster=cluster, output=tmp_path / "runs")
+
+    return replayed
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "none"])
+def test_a_pod_that_lost_its_node_waits_until_it_is_bound_again(plugin: str, replayed: Replayed) -> None:
+    """Both nodes run one pod of a gang until 5 s, then one node does until 9 s; the job keeps its quota."""
+    run = replayed(2, plugin, "n1")
     rows = run.micros("timeline").select("time", "allocated", "pending").collect().rows()
     assert rows[:3] == [(0, 4000, 0), (5_000_000, 2000, 2000), (9_000_000, 4000, 0)]
     moves = PodMoves(run).of(run.columns("decisions", *COLUMNS))
     assert (moves.waiting.sum(), moves.holding.sum()) == (0, 0)
+
+
+def test_a_job_keeps_its_quota_while_none_of_its_pods_has_a_node(replayed: Replayed) -> None:
+    """Its Workload is admitted all the time; its only pod backs off a second, since no node was there."""
+    run = replayed(1, "kueue-classic", "n0", "n1")
+    found = holding(run, run.window)
+    assert [(stay.start, stay.end, stay.how) for stay in found.jobs] == [(0, 30_000_000, FINISHED)]
+    assert [(stay.start, stay.end) for stay in found.pods] == [(0, 5_000_000), (10_000_000, 30_000_000)]

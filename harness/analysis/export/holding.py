@@ -180,12 +180,10 @@ class _Ledger:
                 stay.held = time if stay.held is None else stay.held
         elif row["holding"] == -1:
             self._holds.discard(job)
-            if action != "finish":
-                self._end(job, time, self._evicted.get(job, action))
-            elif self._over[job] == time:
+            if action == "finish" and self._over[job] == time:
                 self._end(job, time, FINISHED)
             elif job not in self._admitted:  # else those of its pods that wait have its quota
-                self._end(job, time, IN_PART)
+                self._end(job, time, IN_PART if action == "finish" else self._evicted.get(job, action))
 
     def close(self, end: int) -> None:
         """Whoever still has something keeps it until the end of the run."""
