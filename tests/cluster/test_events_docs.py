@@ -28,5 +28,5 @@ def test_the_patches_on_the_page_hold_when_it_says() -> None:
 
 def test_the_page_names_the_kinds_that_may_have_a_time() -> None:
     """All of them, and no other."""
-    sentence = PAGE.partition("These kinds may have a time: ")[2].partition(". ")[0]
+    sentence = " ".join(PAGE.split()).partition("These kinds may have a time: ")[2].partition(". ")[0]
     assert sorted(re.findall(r"\b[A-Z]\w+", sentence)) == sorted(KINDS)
