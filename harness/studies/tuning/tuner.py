@@ -38,10 +38,7 @@ from harness.studies.tuning.specification import Tuning
 
 WINDOW = "window"
 _HALVES = 2
-_NO_VALUE = (
-    "nothing can be held against it: take a lower percentile in place of one that is not reached, or a later "
-    "until"
-)
+_NO_VALUE = "nothing can be compared with it: take another metric, or a later until"
 _NOT_MEASURED = "only the present configuration was replayed, whose metrics these must be"
 _USUAL: Mapping[str, Value] = {
     "on-preemption": "restart",
