@@ -1,7 +1,6 @@
 """Measures how pages, docstrings and messages read: `python scripts/voice.py [FILE...]`.
 
-Prints what is beyond the bounds, line by line; without files, of the pages that the suite measures.
-`--count` prints one line a file instead: the form of tests/docs/voice.txt, which the suite allows.
+Prints what is beyond the bounds, line by line; without files, of all that the suite measures.
 """
 
 from __future__ import annotations
@@ -68,6 +67,11 @@ def passages(markdown: str) -> Iterator[Passage]:
             lines.append(line.strip())
 
 
+def drawn(passage: Passage) -> bool:
+    """Whether a passage of a docstring or message is a drawing: a tree, columns, or examples of help."""
+    return bool(re.search(r"[├└│\b]|\S {3,}\S", passage.text))
+
+
 def plain(text: str) -> str:
     """A passage without marks: a piece of code is one word, a link its text."""
     return _MARKS.sub("", _LINK.sub(r"\1", _CODE.sub("`code`", text))).strip()
@@ -118,7 +122,7 @@ def faults_of_code(source: str) -> list[Fault]:
         texts = [str(part.value) if isinstance(part, ast.Constant) else "code" for part in parts]
         if isinstance(node, ast.JoinedStr | ast.Constant) and " " in (text := "".join(texts)):
             for passage in passages(text):
-                if passage.text.count(" ") > 2:
+                if passage.text.count(" ") > 2 and not drawn(passage):
                     found |= set(faults_of_passage(passage._replace(line=node.lineno + passage.line - 1)))
     return sorted(found)
 
@@ -131,19 +135,26 @@ def faults_of(path: Path) -> list[Fault]:
 
 def pages() -> list[Path]:
     """The pages that the suite measures."""
-    patterns = ("*.md", "docs/*.md", "plugins/*.md", "traces/*.md")
+    return _matching("*.md", "docs/*.md", "plugins/*.md", "traces/*.md")
+
+
+def measured() -> list[Path]:
+    """What the suite measures: pages, and the product's code with its docstrings and messages."""
+    return [*pages(), *_matching("harness/**/*.py", "plugins/**/*.py")]
+
+
+def _matching(*patterns: str) -> list[Path]:
     return [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 
 
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--count", is_flag=True, help="One line a file: its name and how many faults it has.")
-def main(files: tuple[Path, ...], count: bool) -> None:
-    """Print faults, or how many there are."""
-    for path in files or pages():
-        name, found = path.resolve().relative_to(ROOT).as_posix(), faults_of(path)
-        lines = [f"{name}:{each.line}: {each.kind}: {each.text}\n" for each in found]
-        click.echo(f"{name} {len(found)}\n" if count and found else "".join(lines), nl=False)
+def main(files: tuple[Path, ...]) -> None:
+    """Print faults."""
+    for path in files or measured():
+        name = path.resolve().relative_to(ROOT).as_posix()
+        lines = [f"{name}:{each.line}: {each.kind}: {each.text}\n" for each in faults_of(path)]
+        click.echo("".join(lines), nl=False)
 
 
 if __name__ == "__main__":

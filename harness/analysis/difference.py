@@ -266,7 +266,7 @@ class Difference:
         return pl.lit(value=True) if self.pairs.whole else job.is_in(self.pairs.rows[place].implode())
 
     def _left_out(self) -> Iterator[str]:
-        """Which jobs nothing is told of, and that arrivals differ."""
+        """Which jobs the output leaves out, and that arrivals differ."""
         for name, jobs in zip(self.names, self.pairs.jobs, strict=True):
             if jobs > self.pairs.count:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"

@@ -129,7 +129,7 @@ _PANIC = "PanicException"
 
 
 def is_of_plugin(error: BaseException) -> bool:
-    """Whether an error out of a plugin's code is told as that plugin's; of `sys.exit` too.
+    """Whether an error out of a plugin's code names that plugin; of `sys.exit` too.
 
     Our own errors, a want of memory, interrupts and panics beneath Python are not: they pass through.
     """
@@ -153,7 +153,7 @@ def text_of(error: BaseException) -> str:
 def blamed_on(
     what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
 ) -> Iterator[None]:
-    """An error that a plugin's code raises in this block is told as that plugin's, see `is_of_plugin`.
+    """An error that a plugin's code raises in this block names that plugin, see `is_of_plugin`.
 
     Args:
         what: which plugin failed, and in what: the beginning of the message.

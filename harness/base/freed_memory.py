@@ -1,8 +1,8 @@
 """Lets polars keep memory that it has freed for some seconds, in a process of our own.
 
-Tables are written chunk by chunk, each of which takes tens of megabytes. polars gives them back to the system
-after half a second, which is less than lies between two chunks, and the system clears them anew for the next
-one: a hundredth of a replay.
+Tables are written chunk by chunk, and each chunk takes tens of megabytes. polars gives them back to the
+system after half a second, before the next chunk comes. The system clears them anew for that one: a hundredth
+of a replay.
 """
 
 from __future__ import annotations

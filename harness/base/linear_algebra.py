@@ -1,8 +1,8 @@
 """Lets numpy's linear algebra run in one thread, in a process of our own.
 
 OpenBLAS starts a thread for each core when numpy is loaded, and each of them turns for a while before it
-sleeps: on two cores half of what loading numpy costs, for products of matrices, which a replay has
-none of. The few of a comparison are small, and in one thread their last digits do not depend on the cores.
+sleeps. On two cores that is half the cost of loading numpy. It serves products of matrices, and a replay has
+none. The few of a comparison are small, and in one thread their last digits do not depend on the cores.
 """
 
 from __future__ import annotations

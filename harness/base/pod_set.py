@@ -14,7 +14,7 @@ _NO_LABELS: Mapping[str, str] = Frozen({})
 
 @dataclass(frozen=True, slots=True)
 class SliceLayer:
-    """Pods in groups of `size`, each of which has to be in one domain of `level`."""
+    """Pods in groups of `size`, where each group has to be in one domain of `level`."""
 
     level: str
     size: int

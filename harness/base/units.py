@@ -47,7 +47,7 @@ _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)", re.AS
 
 
 class Unit(NamedTuple):
-    """What amounts of a resource are told in.
+    """The unit in which amounts of a resource are shown.
 
     Attributes:
         name: such as `cores`.

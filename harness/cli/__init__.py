@@ -72,7 +72,7 @@ class LazyGroup(Group):
         return _theirs(ctx).get(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Like click's; what fails of a plugin's command is told as that plugin's.
+        """Like click's; an error in a plugin's command names that plugin.
 
         Raises:
             PluginError: it failed with an error that says nothing to whoever called it.

@@ -65,7 +65,7 @@ def watched(
     command: str,
     quiet: bool,
 ) -> Run:
-    """Carry out a replay, printing what its policy is told and decides; one that is stored is made again.
+    """Carry out a replay, printing what its policy hears and decides; one that is stored is made again.
 
     Args:
         request: what is asked for.

@@ -1,4 +1,4 @@
-"""`--set`: which option of which plugin a text sets."""
+"""`--set`: which option a text sets, and of what plugin."""
 
 from __future__ import annotations
 

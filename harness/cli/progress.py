@@ -49,7 +49,7 @@ class ProgressBars:
 
     @property
     def watch(self) -> Callable[[int, int, int], None] | None:
-        """Is told how far a replay has come: its number, the simulated time, and the jobs that arrived."""
+        """Hears how far a replay has come: its number, the simulated time, and the jobs that arrived."""
         return self._update if self._shown else None
 
     def over(self, number: int) -> None:

@@ -57,7 +57,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="What to change of the cluster, as manifests with kind, name and the fields that change; every "
+    help="What to change of the cluster, as manifests with kind, name and the fields that change. Every "
     "plugin is replayed on it unchanged and with each patch, as PLUGIN@base and PLUGIN@NAME.",
 )  # fmt: skip
 @click.option(
@@ -76,7 +76,7 @@ Examples:
 @calibrated(cluster=True)
 @click.option(
     "--at-start", type=click.Choice(["empty", "dump"]),
-    help="Which world the replay begins in: with the Workloads and Pods of the manifests, or without. "
+    help="Whether the replay begins with the Workloads and Pods of the manifests, or without. "
     "[default: empty for a trace with dates from before what the manifests know, else dump]",
 )  # fmt: skip
 @unfinished_work
@@ -105,7 +105,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--step", is_flag=True,
-    help="Show what the policy is told and decides, and wait for Enter after each cycle (q quits); without a "
+    help="Show what the policy hears and decides, and wait for Enter after each cycle (q quits); without a "
     "terminal all cycles are printed.",
 )  # fmt: skip
 @click.option(

@@ -1,4 +1,4 @@
-"""The replays of one command: what is stored is answered, the others are made, and each is told."""
+"""The replays of one command: what is stored is answered, the others are made, and each is reported."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def isolated(
 def judged(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """The runs with what is judged of why jobs wait; those of which that is kept are not replayed again.
+    """The runs with what is judged of why jobs wait; a run that keeps it is not replayed again.
 
     Raises:
         HarnessError: some replays failed; the others are kept.

@@ -54,8 +54,8 @@ def interrupted(command: _F) -> _F:
 _OF_WORK = (
     click.option(
         "--unfinished", default="draw", show_default=True, metavar="HOW",
-        help="How long unfinished Workloads and Pods of the manifests run: draw run times of jobs that "
-        "ended, as forecasts do; limit, what they may run at most; a TIME such as 2h; or drop them.",
+        help="How long unfinished Workloads and Pods of the manifests run. draw: run times of jobs that "
+        "ended, as forecasts do. limit: what they may run at most. A TIME such as 2h. drop: leave them out.",
     ),
     click.option(
         "--seed", type=int, default=0, show_default=True, metavar="N",

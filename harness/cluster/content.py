@@ -1,8 +1,8 @@
 """What is modelled of a cluster, as plain values that a run keeps: small, and made to be compared.
 
-Objects are told by kind and name, each with the fields that differ from their defaults, in the words of
-manifests. Equal nodes are counted, and what may be there in any number (pods, workloads, objects beyond the
-first thousand of a kind) is counted and hashed, so that the size is bounded whatever the cluster's is.
+It names objects by kind and name, each with the fields that differ from their defaults, in the words of
+manifests. Equal nodes are counted. What may be there in any number is counted and hashed: pods, workloads,
+objects beyond the first thousand of a kind. So the size is bounded for any cluster.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _KINDS: Mapping[str, type] = {
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
 }
-"""Kinds that are told object by object, beside namespaces, in the order in which they are told."""
+"""Kinds that the content has object by object, beside namespaces, in the order of the output."""
 
 _LONGEST = 200  # characters of a field; of a longer one the beginning and a hash are kept
 _WORDS = {
@@ -127,7 +127,7 @@ def default_of(kind: str, field: str) -> str:
 
 
 def _objects(cluster: Cluster) -> dict[str, Objects]:
-    """Kind -> name -> fields, of all that is told object by object, sorted by name."""
+    """Kind -> name -> fields, of all that the content has object by object, sorted by name."""
     local = {"/".join(key): each for key, each in cluster.local_queues.items()}
     budgets = {f"{each.namespace}/{each.name}": each for each in cluster.disruption_budgets}
     several: tuple[Mapping[str, Any], ...] = (
@@ -256,7 +256,7 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether an object within another is told as one text, not field by field."""
+    """Whether an object within another is written as one text, not field by field."""
     return isinstance(value, (LabelSelector, Share))
 
 

@@ -116,7 +116,7 @@ def _about_queues(names: list[str], cohort: str) -> str:
     if not cohort:
         return f"one ClusterQueue, {names[0]}, without cohort; a job may preempt jobs of lower priority"
     return (
-        f"{len(names)} ClusterQueues, one for each queue, in one cohort {cohort!r}: each borrows what others "
+        f"{len(names)} ClusterQueues, one for each queue, in one cohort {cohort!r}. Each borrows what others "
         "leave idle, takes back its own from any borrower, and lets a job preempt jobs of lower priority"
     )
 

@@ -1,9 +1,9 @@
 """What nominal quotas of flavors promise, beside what the nodes of these flavors have.
 
-A node is of a flavor where it has the flavor's labels and pods of the flavor tolerate its taints: those of
-`nodeTaints`, which Kueue asks pods to tolerate, and those of its `tolerations`, which Kueue adds to pods. The
-taints of Kubernetes' own on nodes that are cordoned or unwell say nothing of flavors: such nodes count, and
-their number is told.
+A node is of a flavor if it has the flavor's labels and pods of the flavor tolerate its taints. They tolerate
+those of `nodeTaints`, which Kueue asks pods to tolerate, and those of its `tolerations`, which Kueue adds to
+pods. The taints of Kubernetes' own on nodes that are cordoned or unwell say nothing of flavors: such nodes
+count, and a note has their number.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whose pods the Pods of a dump are: by what they were made for, as Kueue and the operators write it down.
 
-A Pod leads to its Workload by an annotation of Kueue's, by its pod group, or through its owners: a Job, or an
-operator's object, as far as the dump has them. What an owner that is not in the dump was made for is told by
-the labels that controllers put onto pods.
+A Pod leads to its Workload by an annotation of Kueue's, by its pod group, or through its owners. An owner is
+a Job, or an operator's object, as far as the dump has them. If an owner is not in the dump, the labels that
+controllers put onto pods say what it was made for.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 https://kubernetes.io/docs/reference/labels-annotations-taints/

@@ -1,7 +1,7 @@
 """How the work of a dump stands: which of a job's pods run, on which nodes, and since when.
 
-What is asked of a job is the same for a Workload of Kueue's, whose pods are those that lead to it
-(`owners.py`), and for a Pod that is a job of its own.
+The questions are the same for a Workload of Kueue's and for a Pod that is a job of its own. The pods of a
+Workload are those that lead to it (`owners.py`).
 """
 
 from __future__ import annotations

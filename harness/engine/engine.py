@@ -1,10 +1,11 @@
 """The event loop: a virtual clock that delivers what happens and applies what the policy decides.
 
-Order within one instant: ends; pods that are ready, for a policy that wants to know; evicted work that is
-gone, each at once followed by its return to the queue; starts of jobs that were admitted before; changes of
-the cluster, each followed by what the policy decides at once; arrivals; then the policy's cycle. Ends, pods
-that are ready and departures are ordered by name, arrivals by their place in the trace. A cycle runs once an
-instant, and again only if it made something due at that very instant.
+An instant has this order. First come ends, and then pods that are ready, for a policy that wants to know.
+Evicted work that is gone follows, each piece with its return to the queue. Then jobs start that were admitted
+before. Changes of the cluster come next, each followed by what the policy decides at once. Arrivals are last,
+before the policy's cycle. Ends, pods that are ready and departures are ordered by name, arrivals by their
+place in the trace. A cycle runs once an instant, and again only if it made something due at that very
+instant.
 """
 
 from __future__ import annotations
@@ -264,7 +265,7 @@ class Engine:
 
 
 def _deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
-    """The error of a policy without a method `changed` in a cluster of which something changes."""
+    """The error of a policy without a method `changed` in a cluster that changes."""
     first = next((instant for instant in changes if instant.edits), changes[0])
     what = ", ".join(map(str, first.edits)) or "something"
     return PolicyError(

@@ -235,7 +235,7 @@ class Life:
             self.amounts = amounts
 
     def _ended_of(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Of which pod sets more pods have ended than these counts say, and how many."""
+        """The pod sets with more ended pods than these counts say, and how many more."""
         found, first = {}, 0
         for each in self.job.pod_sets:
             ended = sum(first <= pod < first + each.count for pod in self.ended)

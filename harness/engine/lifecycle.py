@@ -222,7 +222,7 @@ class Lifecycle:
             )
 
     def _be_ready(self, unit: Unit) -> None:
-        """The pods of a unit are ready, and the policy is told."""
+        """The pods of a unit are ready, and the policy hears it."""
         unit.alarm, pod, life = None, unit.pod, unit.life
         assert self._tell_ready is not None
         self._tell_ready(life.job, life.every_pod if pod == NEVER else range(pod, pod + 1), self.now)

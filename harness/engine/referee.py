@@ -224,7 +224,7 @@ class Referee:
         if preempt.grace is not None:
             grace = self._whole(job, "its grace period", preempt.grace)
             if grace < 0:
-                self.refuse(job, f"it is to be gone {-grace} us before it is told to go")
+                self.refuse(job, f"it is to be gone {-grace} us before it is preempted")
             detail = {**detail, "grace_us": grace}
         note = {"by": by, "reason": reason, "detail": detail or None}
         if life.admitted:

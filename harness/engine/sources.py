@@ -206,7 +206,7 @@ class Wakes:
         self.due = self._times[0]
 
     def put_off(self, at: int) -> None:
-        """The first instant happens at a later time instead, and nobody is told of it before."""
+        """The first instant happens at a later time instead, and nobody hears of it before."""
         heapreplace(self._times, at)
         self.due = self._times[0]
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from harness.engine.livelock import Watch
 
 MOST = 1_000_000
-"""How many instants in a row there may be for wakes of which nothing comes, where nothing else is due. There
-may be twice as many, for what comes of them is looked at no more often than that."""
+"""How many instants in a row there may be for wakes without an effect, where nothing else is due. There may
+be twice as many, because the engine looks for an effect no more often than that."""
 
 _LEAST = SECOND // 1000
 """How far they must be apart on average where something is: it would take them too long to get there."""

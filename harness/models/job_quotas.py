@@ -33,7 +33,7 @@ Cells = tuple[tuple[int, int], ...]
 
 
 class Assignment(NamedTuple):
-    """Quota that a job takes: at which node of which tree, how much of which cells, in which flavors."""
+    """Quota that a job takes: at which node of its tree, how much of each cell, in which flavors."""
 
     home: int
     node: int

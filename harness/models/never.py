@@ -1,7 +1,8 @@
 """Why a ClusterQueue can never give a job what it asks for: in the same words for every policy with quotas.
 
 Whatever else runs, and whatever is taken back, a flavor gives at most what the queue has of it with all that
-its cohorts lend; and none to pods that do not tolerate its taints or select other labels than its own.
+its cohorts lend. It gives none to pods that do not tolerate its taints, or that select other labels than its
+own.
 """
 
 from __future__ import annotations

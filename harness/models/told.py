@@ -1,7 +1,7 @@
 """What was recorded of why a job waits, so that a reason is recorded when it is another one than before.
 
-Where two reasons come and go for long, such as for every job of a long queue with everything that happens, a
-reason that was recorded before is recorded again at the first, fourth, sixteenth, ... such return only.
+Two reasons may come and go for long, such as for every job of a long queue with everything that happens. Then
+a reason that was recorded before is recorded again only at the first, fourth, sixteenth, ... such return.
 """
 
 from __future__ import annotations

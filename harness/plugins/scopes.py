@@ -1,4 +1,4 @@
-"""Scopes: of which part of a run a value is, `all` or `KIND=NAME`, and what each kind means.
+"""Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, and what each kind means.
 
 A *queue* is what jobs name: a LocalQueue, or what else the trace calls so. A *quota* is what jobs count
 against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a queue against

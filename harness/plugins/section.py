@@ -66,7 +66,7 @@ class RegisterSection(Registrar[SectionSpec]):
 
 
 def named(section: str, owner: str) -> AbstractContextManager[None]:
-    """What fails within is told as the fault of a section and its plugin.
+    """An error within names the section and its plugin.
 
     Raises:
         PluginError: something failed.

@@ -130,13 +130,14 @@ Arrival: TypeAlias = (
     | tuple[Job, int, int | None, "Startup"]
     | tuple[Job, int, int | None, "Startup | None", int]
 )
-"""A job, how long one undisturbed run takes, its own checkpoint interval or None, how long its pods take
-until they are ready, where they are not at once, and how much of its run it has done when it arrives;
-microseconds. An eviction costs what was done before the arrival as it costs what is done later."""
+"""A job with times in microseconds. They say how long one undisturbed run takes, and how long its pods take
+until they are ready. They give its own checkpoint interval, or None, and how much of its run it has done when
+it arrives. An eviction costs what was done before the arrival as it costs what is done later."""
 
 Startup: TypeAlias = tuple[int, ...]
-"""From the moment at which pods that progress as one hold what they ask for until they are ready: for the
-first time, the second..., the last number for all later ones; `ENDLESS` where they never are."""
+"""The time from the moment when pods that progress as one hold what they ask for until they are ready. There
+is a number for the first time, the second, ..., and the last holds for all later ones. `ENDLESS`: they never
+are."""
 
 ENDLESS = 2**62
 """The run time of work that does not end by itself, and the start-up of pods that never are ready; neither

@@ -80,9 +80,9 @@ with defaults filled in). A class with `__init__(self, cluster, view, options)` 
 
 RunningJobs: TypeAlias = Callable[["Cluster", int], Sequence[Arrival]]
 """The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
-policy hears of them as of any other job, and starts them where they are in its first cycle. Where the id of
-one is namespace and name of a Workload or Pod, and its arrival does not say what it has done, that is what it
-has run for according to the manifests."""
+policy hears of them as of any other job, and starts them where they are in its first cycle. An arrival may
+not say what its job has done. Then that is what it has run for by the manifests, if its id is the namespace
+and name of a Workload or Pod."""
 
 
 class Never(NamedTuple):

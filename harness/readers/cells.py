@@ -80,7 +80,7 @@ def text(name: str) -> Field:
 
 
 def choice(name: str, *words: str) -> Field:
-    """A column of which each cell is one of these words."""
+    """A column whose cells are all among these words."""
     return Field(name, lambda cell: pl.when(cell.is_in(words)).then(cell), f"one of {', '.join(words)}")
 
 

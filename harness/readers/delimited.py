@@ -1,7 +1,7 @@
 """Delimited text as typed columns: every cell is checked, and each that is wrong is named by its line.
 
-Cells are read as text first and converted column by column, so that a file without faults costs hardly any
-Python for a line, and one with faults is searched only then.
+Cells are read as text first and converted column by column. So a file without faults costs hardly any Python
+for a line. A file with faults is searched only then.
 """
 
 from __future__ import annotations

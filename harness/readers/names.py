@@ -16,7 +16,7 @@ MODEL = "nvidia.com/gpu.product"
 """The node label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
 
 MACHINE = "harness/machine"
-"""The node label with the name of a machine of MetaCentrum, of which jobs can request nodes."""
+"""The node label with the name of a machine of MetaCentrum; jobs can request nodes of one machine."""
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:

@@ -40,7 +40,7 @@ def contents(path: Path) -> bytes:
 
 
 def unpacked_contents(path: Path) -> bytes | None:
-    """What a packed file holds; None for a file that is not packed, of which only the first bytes are read.
+    """What a packed file holds; None for a file that is not packed. Only its first bytes are read then.
 
     Raises:
         OSError: it cannot be read.
@@ -148,7 +148,7 @@ def every_line(data: bytes) -> Iterator[bytes]:
 
 
 def stop_at_many(path: Path, faults: list[Fault]) -> None:
-    """Give up a file of which hardly anything is right; a fault for each value would fill the memory.
+    """Give up a file where hardly anything is right; a fault for each value would fill the memory.
 
     Raises:
         TraceError: that there are very many faults, with the first of them.

@@ -22,7 +22,7 @@ from harness.runs.seal import info_is_whole, is_sealed, table_fault
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
 ON_REQUEST = "causes"
-"""A table of runs of which it was judged why jobs wait."""
+"""A table of runs where it was judged why jobs wait."""
 
 _AGAIN = "replay it again: a damaged run is replaced"
 

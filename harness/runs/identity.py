@@ -1,10 +1,10 @@
 """Which code a result depends on, as sums of files: an edited policy is another one.
 
 What counts is the code that is loaded. A file says what that is as long as it has not been changed since its
-module was imported; where it was, or where there is no file at all (a notebook's cell), the code is unknown,
-and a result of unknown code is never taken for the answer to another question. Of a module that is there as
-source and compiled, Python loads what was compiled, so that is what counts. Only of the compiled build of
-`harness` the sources count, as in the plain one: they must be those that were compiled.
+module was imported. If it was, or if there is no file at all (a notebook's cell), the code is unknown. A
+result of unknown code is never taken for the answer to another question. Of a module that is there as source
+and compiled, Python loads what was compiled, so that is what counts. Only of the compiled build of `harness`
+the sources count, as in the plain one: they must be those that were compiled.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class Run:
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
-        """The metrics that failed -> a sentence that says of which plugin they are, and how they failed."""
+        """The metrics that failed -> a sentence that names their plugin, and how they failed."""
         return dict(self.info.get("unmeasured", {}))
 
     @property
@@ -412,7 +412,7 @@ def _slept(jobs: Sequence[str]) -> str:
     named = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else "")
     wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
     return (
-        f"at the end {wait} although all that {ask} for is free: {named}; no cycle was to come: a later "
+        f"at the end {wait} although all that {ask} for is free: {named}. No cycle was to come: a later "
         "arrival, an end, or a Wake that the policy asks for would have led to one"
     )
 

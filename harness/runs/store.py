@@ -137,7 +137,7 @@ def _again(run: Run, info: Mapping[str, Any]) -> Run:
 
 @contextmanager
 def aside() -> Iterator[Path]:
-    """A folder for a run of which nothing is kept; what processes that died left of theirs is removed.
+    """A folder for a run that is not kept; what dead processes left of theirs is removed.
 
     Raises:
         RunError: it cannot be written.

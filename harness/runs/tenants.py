@@ -1,7 +1,7 @@
 """Whose quota the jobs of a queue count against, and under which name a run keeps that queue apart.
 
-A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota; one name may stand for
-different quotas in different namespaces, and labels of pods may name other quotas than their queue does.
+A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota. One name may stand for
+different quotas in different namespaces. Labels of pods may name other quotas than their queue does.
 """
 
 from __future__ import annotations

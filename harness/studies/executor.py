@@ -225,7 +225,7 @@ _given: list[Packed] = []
 
 
 def _begin(work: Packed) -> None:
-    """What a process is told when it begins."""
+    """What a process gets when it begins."""
     heed_signals(lambda *_: os._exit(1))
     _given[:] = [work]
 

@@ -1,4 +1,4 @@
-"""Runs of which it is judged why jobs wait, so that `idle.*` can be measured: they are replayed once more.
+"""Runs with a judgement of why jobs wait, so that `idle.*` can be measured: they are replayed once more.
 
 The judgements are kept with the run, as `causes.parquet`. What cannot be judged is said in a sentence, which
 the run keeps with its metrics.
@@ -92,5 +92,5 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
 
 
 def _refused(run: Run, why: str) -> Run:
-    """A run of which nothing can be judged."""
+    """A run without anything to judge."""
     return added(run, list(measure(run, run.window)), {IDLE: [f"idle.*: not measured: {why}"]})

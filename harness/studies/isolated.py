@@ -102,7 +102,7 @@ class Isolated:
         return [self._measured(place, alone[place]) for place in range(len(self._runs))]
 
     def _without_refused(self, outcomes: Mapping[int, Run | BaseException]) -> list[int]:
-        """The numbers of the requests but for those of runs of which one has a quota that no policy can use.
+        """The numbers of the requests but for those of runs where one has a quota that no policy can use.
 
         An ElasticQuota may be missing, for example, where its ClusterQueue is alone.
         """
@@ -161,7 +161,7 @@ def _most_at_once(run: Run) -> dict[str, int]:
 
 
 def _left_out(found: Mapping[str, Sharing]) -> Iterator[str]:
-    """How many jobs of which quotas have nothing to be compared with."""
+    """How many jobs of each quota have nothing to be compared with."""
     several = {quota: each.left_out for quota, each in found.items() if each.left_out}
     if several:
         each = ", ".join(f"{count:,} of {quota}" for quota, count in several.items())

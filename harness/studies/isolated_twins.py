@@ -1,4 +1,4 @@
-"""A twin of a run together with each quota of it alone: one piece of work, of which metrics are left.
+"""A twin of a run together with each quota of it alone: one piece of work that leaves metrics.
 
 The twins of a run are many, so those with one quota alone are not kept: they are made in a folder that goes
 when the twin has been measured. What is interrupted begins with the twin again.
@@ -43,7 +43,7 @@ class IsolatedTwin(FurtherRequest):
 
 
 class JudgedTwin(IsolatedTwin):
-    """The same for a run of which it is judged as well why jobs wait."""
+    """The same for a run with a judgement of why jobs wait."""
 
     whole = Judging
 

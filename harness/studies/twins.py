@@ -1,7 +1,7 @@
 """The twins of finished runs: those that are kept, and requests for those that are not.
 
-A run's twins are beside it (`harness.runs.plan.TWINS`), in a folder that is called as the run is: that name
-covers the code and all settings, so what lies there under the text of a twin is the answer.
+A run's twins are beside it (`harness.runs.plan.TWINS`), in a folder with the run's name. That name covers the
+code and all settings, so what lies there under the text of a twin is the answer.
 """
 
 from __future__ import annotations

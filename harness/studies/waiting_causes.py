@@ -40,7 +40,7 @@ _NO_FLAVORS: Mapping[str, Mapping[str, str]] = {}
 
 @final
 class _Waiting:
-    """A job of which pods wait, or that was admitted as a whole.
+    """A job with waiting pods, or one that was admitted as a whole.
 
     Attributes:
         job: the job.
@@ -216,7 +216,7 @@ class Causes:
             self._room.bind(waiting.job, pods, node, waiting.flavors)
 
     def _evict(self, victim: Job, by: Job | None, pods: range | None) -> None:
-        """Pods are told to go; whoever takes their place waits until they are gone."""
+        """Pods are evicted; whoever takes their place waits until they are gone."""
         held = self._held.get(victim.index, set())
         waiting = None if by is None else self._waiting.get(by.index)
         if by is not None and waiting is not None:

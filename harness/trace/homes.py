@@ -1,8 +1,8 @@
 """Finds the LocalQueue that a job means where its trace does not name it with its namespace.
 
-Only what the manifests leave no doubt about is found: the one LocalQueue of that name where a trace does not
-say the namespace, or the one LocalQueue of the namespace that the trace has as the queue, as the reader of
-Jobs without Kueue's label does. Anything else is for `--tenants map:FILE` to say.
+Only what the manifests leave no doubt about is found. If a trace does not say the namespace, that is the one
+LocalQueue of that name. If the trace has a namespace as the queue, that is the one LocalQueue of it; so the
+reader of Jobs without Kueue's label writes. Anything else is for `--tenants map:FILE` to say.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 def map_hint(faults: Iterable[Fault]) -> str | None:
     """What to do about queues that lead nowhere; None where no fault is about one."""
     if any(fault.where.endswith("queue") for fault in faults):
-        return "--tenants map:FILE says which LocalQueue of which namespace a queue of the trace means"
+        return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace means"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Reads the file of `--tenants map:FILE`: which LocalQueue of which namespace a trace's queue means."""
+"""Reads the file of `--tenants map:FILE`: the LocalQueue and namespace that a trace's queue means."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from harness.cluster.model import Cluster
 from harness.trace.schema import entries
 
 QUOTA_NAME = "harness.quota_name"
-"""The column of jobs with the quota that the labels of their first pod set name (no column of a trace starts
-with `harness.`); it is not there where none does."""
+"""The column of jobs with the quota that the labels of their first pod set name; absent where none does. No
+column of a trace starts with `harness.`."""
 
 _SLICE = 1 << 16  # rows whose labels are Python's at once
 

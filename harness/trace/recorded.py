@@ -1,9 +1,9 @@
 """What a trace says happened to its jobs: when each run started and ended, and how.
 
 `recorded_start` and `recorded_end` are those of a job's first and last run. A job of several runs names them
-all in `recorded_runs`, a JSON list of objects with `start`, `end` and, where it is known, `state`: times are
-texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds, which count
-from where the durations in `submit_time` and `recorded_start` of the file count from, also where only a
+all in `recorded_runs`, a JSON list of objects with `start`, `end` and, where it is known, `state`. Times are
+texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds. These count
+from the same moment as the durations in the file's `submit_time` and `recorded_start`, also where only a
 window of the trace is replayed. A run whose state is `Preempted` in any case of letters, or that has
 `preempted: true` beside another word, was preempted; any other that ended before the last one was evicted.
 """

@@ -144,14 +144,14 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "topology_required",
         Kind.STRING,
-        "level (node label) of which one domain takes all pods",
+        "level (node label) with one domain that takes all pods",
         of_pod_set=True,
         recurs=True,
     ),
     Column(
         "topology_preferred",
         Kind.STRING,
-        "level of which one domain should take all pods",
+        "level with one domain that should take all pods",
         of_pod_set=True,
         recurs=True,
     ),
@@ -159,7 +159,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "topology_slice",
         Kind.STRING,
-        "level of which one domain takes all pods of a slice",
+        "level with one domain that takes all pods of a slice",
         of_pod_set=True,
         recurs=True,
     ),

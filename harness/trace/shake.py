@@ -5,8 +5,8 @@ thousands of jobs after it wait. Two policies therefore differ in one replay by 
 is left of their difference over several twins is what they do (Tsafrir, Ouaknine, Feitelson: Reducing
 Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
 
-What a job draws is decided by the seed, the twin's number and the job's id alone: it is the same in every
-version of Python, for every policy and cluster, and in a sample or window of the trace.
+The seed, the twin's number and the job's id alone decide what a job draws. It is the same in every version of
+Python, for every policy and cluster, and in a sample or window of the trace.
 """
 
 from __future__ import annotations

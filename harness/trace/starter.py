@@ -1,7 +1,7 @@
 """A cluster to start from for a trace: nodes of the right size, queues and elastic quotas, as manifests.
 
 Unlike what a replay assumes without manifests (`harness.cluster.derive`) it has nodes, and a real cluster
-would accept it: names are checked, every queue has its doors in the namespaces of the trace, and cpu and
+would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the trace. cpu and
 memory have quotas even where the trace does not ask for them.
 """
 

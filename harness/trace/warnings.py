@@ -24,8 +24,8 @@ from harness.trace.schema import DEFAULT_NAMESPACE, entries
 from harness.trace.trace import Trace
 
 _NO_SIZE = (
-    f"there is no such PodGroup, and no label {MIN_AVAILABLE_LABEL} with a whole number above 0: "
-    "a gang of the trace is placed as a whole, and other pods one by one"
+    f"there is no such PodGroup, and no label {MIN_AVAILABLE_LABEL} with a whole number above 0. "
+    "A gang of the trace is placed as a whole, and other pods one by one"
 )
 _TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; that of the first pod counts"
 _IN_PART = (

@@ -4,8 +4,8 @@ On a cluster with nodes it is kube-scheduler without preemption: the same code a
 Without nodes it is a queue of whole jobs within quotas.
 
 There jobs wait in sub-queues. Within one the first job holds back the others; sub-queues never hold back each
-other. With `blocking=strict` every queue is one sub-queue; with `blocking=skip` jobs of one queue that ask
-for exactly the same share one, because where the first of them does not fit none of them does.
+other. With `blocking=strict` every queue is one sub-queue. With `blocking=skip` jobs of one queue that ask
+for exactly the same share one: if the first of them does not fit, none does.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 from harness import Admit, Cluster, Decision, Job, Preempt, RegisterPolicy, View, Wake, Why, hookimpl
 
 RUN_ENDED = "recorded"
-"""The reason of an eviction of which the record does not say how the run ended."""
+"""The reason of an eviction where the record does not say how the run ended."""
 
 
 @hookimpl

@@ -99,7 +99,7 @@ def test_what_was_assumed_is_said_with_figures() -> None:
     }
     assert derive_cluster(["a", "b"], demands, source="t").assumed == (
         (
-            "2 ClusterQueues, one for each queue, in one cohort 'all': each borrows what others leave idle, "
+            "2 ClusterQueues, one for each queue, in one cohort 'all'. Each borrows what others leave idle, "
             "takes back its own from any borrower, and lets a job preempt jobs of lower priority"
         ),
         "cpu 240: the mean demand of 191.2 at 80 % utilization, rounded up; split equally as nominal quotas",

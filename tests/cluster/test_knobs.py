@@ -214,12 +214,12 @@ def test_none_takes_a_value_away() -> None:
         ({"team-b": 2}, "'team-b' is not the path of a knob", "KIND/NAME.KNOB"),
         (
             {"ClusterQueue/team-b.quota": 2},
-            "quota of which resource?",
+            "quota needs a resource",
             "ClusterQueue/team-b.quota[nvidia.com/gpu]",
         ),
         (
             {"ClusterQueue/team-b.quota[]": 2},
-            "quota of which resource?",
+            "quota needs a resource",
             "ClusterQueue/team-b.quota[nvidia.com/gpu]",
         ),
         (
@@ -230,7 +230,7 @@ def test_none_takes_a_value_away() -> None:
         ({"*.quota[nvidia.com/gpus]": 2}, "* has no quota of 'nvidia.com/gpus'", "nvidia.com/gpu"),
         (
             {"*.quota[nvidia.com/gpu]": 2},
-            "nvidia.com/gpu in several flavors (spot, on-demand): say of which the quota is",
+            "nvidia.com/gpu in several flavors (spot, on-demand): name the flavor of the quota",
             ".quota[spot/nvidia.com/gpu], or ClusterQueue/team.a.quota[*/nvidia.com/gpu] for all",
         ),
         ({"ClusterQueue/team-b.quota[nvidia.com/gpu]": "3x"}, "'3x' is not a quantity", "500m or 64Gi"),

@@ -27,7 +27,11 @@ from harness.testing import Script, replayed
 
 Manifest = dict[str, Any]
 
-_ROW = re.compile(r"^\| `(?P<path>[^`]+)` \| `(?P<value>[^`]*)` \|")
+_ROW = re.compile(
+    r"^\| `(?P<path>[^`]+)` \| `(?P<value>[^`]*)` \||"
+    r"^`(?P<long_path>[^`]+)`[^|\n]*:\n```\n(?P<long_value>.*?)```",
+    re.MULTILINE | re.DOTALL,
+)
 _KOORDINATOR = "quota.scheduling.koordinator.sh/"
 _CORE = 1000
 
@@ -44,13 +48,12 @@ class Default(NamedTuple):
 
 
 def defaults() -> Iterator[Default]:
-    """Every row, under the heading of its kind."""
-    kind = ""
-    for line in (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("## "):
-            kind = line.removeprefix("## ")
-        elif row := _ROW.match(line):
-            yield Default(kind, row["path"], yaml.safe_load(row["value"]))
+    """Every row, and what is too long for one, under the heading of its kind."""
+    page = (ROOT / "docs" / "defaults.md").read_text(encoding="utf-8")
+    for section in page.split("\n## ")[1:]:
+        for row in _ROW.finditer(section):
+            path, value = row["path"] or row["long_path"], row["value"] or row["long_value"]
+            yield Default(section.splitlines()[0], path, yaml.safe_load(value))
 
 
 ROWS = tuple(defaults())

@@ -105,7 +105,7 @@ def told(decide: Any) -> type[Greedy]:
         (
             POOL,
             lambda j: [Admit(j["small"]), Preempt(j["small"], None, "", grace=-1)],
-            "it is to be gone 1 us before it is told to go",
+            "it is to be gone 1 us before it is preempted",
         ),
         (
             NODES,

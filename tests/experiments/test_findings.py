@@ -243,7 +243,7 @@ def test_a_value_is_found_as_it_was_given_and_as_it_is_shown(
     ("objective", "told"),
     [
         ("wait.first_start.p59", "wait.first_start.p59 was not measured"),
-        ("disruption.lost", "of which resource? there is cpu, x/gpu"),
+        ("disruption.lost", "disruption.lost needs a resource: cpu, x/gpu"),
         ("disruption.lost{resource=x/gpu", "is not understood"),
         ("wait.first_start.p95{queue=c}", "was not measured of queue=c"),
     ],

@@ -39,7 +39,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
 
 
 def _objects(base: Info, other: Info) -> Iterator[Distinction]:
-    """Changes of objects; those that are only in one of the clusters are told with their first fields."""
+    """Changes of objects; an object of only one of the clusters is shown with its first fields."""
     for kind in dict.fromkeys((*base, *other)):
         mine, theirs = base.get(kind, {}), other.get(kind, {})
         for name in sorted({*mine, *theirs}):
@@ -61,7 +61,7 @@ def _changes(kind: str, name: str, before: Info, after: Info) -> Iterator[Distin
 
 
 def _not_given(kind: str, field: str, fields: Info) -> str:
-    """What a field is that the content of an object does not give: a single flavor is told by its quotas."""
+    """What a field is that the content of an object does not give: a single flavor is known by its quotas."""
     if field == FLAVORS:
         return next(filter(None, map(_flavor, fields)), NOTHING)
     return default_of(kind, field)

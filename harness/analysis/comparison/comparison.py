@@ -151,7 +151,7 @@ class Comparison:
 
     @cached_property
     def differing_capacities(self) -> frozenset[str]:
-        """The resources of which the runs have different capacities, of those that jobs ask for."""
+        """The resources that jobs ask for and whose capacity differs between the runs."""
         resources = {resource for run in self.runs for resource in run.resources}
         return frozenset(each for each in resources if len({run.capacity.get(each) for run in self.runs}) > 1)
 

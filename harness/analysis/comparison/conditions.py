@@ -34,8 +34,8 @@ _CONDITION = re.compile(
 )
 _ALLOWED = (
     "write METRIC{SCOPE} > BOUND, with >, >=, < or <=: 'wait.first_start.p95{queue=prod} > +5%' or "
-    "'disruption.lost{resource=cpu} > 100'; a bound with a sign is a change against the baseline (+5%, -10%, "
-    "+10m, -3), one without is a value (4h, 100; of shares 80%)"
+    "'disruption.lost{resource=cpu} > 100'. A bound with a sign is a change against the baseline (+5%, -10%, "
+    "+10m, -3). One without is a value (4h, 100; of shares 80%)"
 )
 _RESOURCE = "resource"
 _KEYS = (*KINDS, _RESOURCE)

@@ -1,4 +1,4 @@
-"""One thing that differs between the worlds of two runs, and how several of them are told in few lines."""
+"""One thing that differs between the worlds of two runs, and how a few lines name several of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Distinction(NamedTuple):
 
 
 def summarized(distinctions: Iterable[Distinction]) -> list[str]:
-    """Sentences for people: what changed alike is told as one, in the order of the first of them."""
+    """Sentences for people: what changed alike becomes one, in the order of the first of them."""
     alike: dict[tuple[object, ...], list[Distinction]] = {}
     for each in distinctions:
         counts = each.kind == NODES and not each.field  # nodes that came or went, however many of each kind

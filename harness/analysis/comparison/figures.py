@@ -21,7 +21,7 @@ _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 _RUN_TIMES = "run times unknown"
 """Stands where a verdict would, if nobody knows how long some jobs run."""
 PARTS = (SHARE, "ratio")
-"""The units of what is told in per cent."""
+"""The units that a table shows in per cent."""
 
 _NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
 """The units that stand beside a number; what others count is in the metric's name."""
@@ -139,7 +139,7 @@ def _sign(change: Change) -> str:
 
 
 def _in_units(change: Change) -> bool:
-    """Whether a difference is told in the metric's unit: per cents are of what can only be above 0."""
+    """Whether a table shows a difference in the metric's unit: only values above 0 change by per cents."""
     return change.relative is None or (change.interval is not None and not change.interval.ratio)
 
 
@@ -167,7 +167,7 @@ def _suffix(unit: str) -> str:
 
 
 def _signed(value: float, unit: str, digits: int | None) -> str:
-    """A difference in the metric's unit; of what is told in per cent in points of it."""
+    """A difference in the metric's unit; in points where the metric is shown in per cent."""
     sign = "-" if value < 0 else "+"
     if unit in PARTS:
         return f"{sign}{100 * abs(value):.1f} points"

@@ -1,4 +1,4 @@
-"""How it is told which conditions were asked of which runs, and what came of it."""
+"""What the output says of conditions: those that were asked, of each run, and what came of them."""
 
 from __future__ import annotations
 

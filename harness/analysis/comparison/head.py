@@ -51,7 +51,7 @@ class Head:
 
     @property
     def groups(self) -> list[Group]:
-        """What differs, or that nothing does, with the runs of which it is so; no plugin that names say."""
+        """What differs, or that nothing does, with its runs; names of runs say the plugin."""
         of_runs: dict[Distinction, list[str]] = {}
         for name, plugin, found in zip(self._names, self._plugins, self.distinctions, strict=True):
             for each in found:

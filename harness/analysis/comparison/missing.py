@@ -1,4 +1,4 @@
-"""Why `-` stands in a table where others have a value, and of which replays a mean is.
+"""Why `-` stands in a table where others have a value, and which replays a mean covers.
 
 A metric has no value where there was no such job or event, or where it was not measured.
 """
@@ -46,7 +46,7 @@ class Lack(NamedTuple):
 
     @property
     def partly(self) -> str:
-        """Of which twins a mean is; "" where it is of all."""
+        """The twins that a mean covers; "" for all."""
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"
@@ -140,7 +140,7 @@ def about_unshaken(
 
 
 def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
-    """How many twins of which runs have a value: the least and the most of several lines."""
+    """How many twins of each run have a value: the least and the most of several lines."""
     told = []
     for place, lacks in sorted(found.items()):
         there = [each.replays - each.absent for each in lacks]

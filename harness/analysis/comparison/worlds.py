@@ -21,7 +21,7 @@ _SETTINGS = (
     *("on_preemption", "grace_period_us", "startup_us", "until_us", "scale_arrivals", "at_start"),
     *("unfinished", "seed"),
 )
-"""Settings in the order in which they are told; calibrations follow."""
+"""Settings in the order of the output; calibrations follow."""
 
 
 def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:

@@ -1,4 +1,4 @@
-"""What a policy is told and what it decides, cycle by cycle, while it replays.
+"""What a policy hears and what it decides, cycle by cycle, while it replays.
 
 An `Observer` stands between the engine and a policy and passes on every call and every decision as it is, so
 that nothing of a replay changes by it. Only replays that are observed have one.

@@ -91,7 +91,7 @@ class Histories:
         return self._with_holders(self._with_figures(rows, self._events(rows, None)))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
-        """Events of which the figures were recorded earlier than any of them: one job's."""
+        """Events of one job whose figures were recorded earlier than any of them."""
         if not any(each.figures.again for each in events):
             return events
         with reading(self._run.path):

@@ -107,7 +107,7 @@ class Stretch:
 
     @property
     def ending(self) -> tuple[str, str]:
-        """What stretches have in common that are told alike: the rule, and the queue that it served."""
+        """What stretches with the same sentence have in common: the rule, and the queue that it served."""
         eviction = self.eviction
         if eviction is None:
             return "", ""

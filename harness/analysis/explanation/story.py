@@ -166,7 +166,7 @@ class Story:
                 fold.append(stretch)
 
     def _stretch(self, stretch: Stretch, *, everything: bool) -> Iterator[str]:
-        """The events of a stretch; refusals and preemptions of one kind are told once and counted."""
+        """The events of a stretch; refusals and preemptions of one kind appear once, with their number."""
         told: Counter[tuple[str, str]] = Counter()
         for place, event in enumerate(stretch.events):
             if event.what == "gone" and _returns(event, stretch.events[place + 1 :]):
@@ -237,7 +237,7 @@ def _by_ending(stretches: Sequence[Stretch]) -> list[tuple[tuple[str, str], list
 
 
 def _returns(gone: Event, later: Sequence[Event]) -> bool:
-    """Whether what is gone is back in the queue at once, which is told instead."""
+    """Whether what is gone is back in the queue at once; the story names the return instead."""
     return any(each.what == "requeue" and each.time == gone.time for each in later)
 
 

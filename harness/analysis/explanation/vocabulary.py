@@ -1,7 +1,7 @@
 """The fields of a decision's `detail` that explanations understand, whichever policy wrote them.
 
-`docs/explain.md` describes them for authors of policies. A field that is missing says nothing; one that is
-not of the form expected here is passed over, since a third party's policy may use the name for its own.
+`docs/explain.md` describes them for authors of policies. A field that is missing says nothing. One of another
+form than expected here is passed over: a third party's policy may use the name for its own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Statistics of times of which some go on: they count with what has accrued so far, which is exact.
+"""Statistics of times where some go on: these count with what has accrued so far, which is exact.
 
 Nothing is estimated. Which jobs go on when a window ends depends on how long they are, so that those which
-have ended say nothing of them. Beside each statistic stands whether it is the least that it can become: a
-mean is where any time goes on; a percentile is where one does that is not above the larger of the order
-statistics that it lies between.
+have ended say nothing of them. Each statistic comes with a mark that says whether it is the least that it can
+become. A mean is if any time goes on. A percentile lies between two order statistics; it is if a time goes on
+that is not above the larger of them.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class _Free:
         return found
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
-        """Decisions that move what is free: when, on which node, a pod of which size, and 1 where it goes."""
+        """Decisions that move what is free: when, on which node, the size of the pod, and 1 where it goes."""
         binds = np.flatnonzero(rows.action == BIND)
         new = _Bound(*(each[binds] for each in (rows.time, rows.node, rows.job, rows.pod, rows.successor)))
         bound = _Bound(*map(np.append, self._bound, new))

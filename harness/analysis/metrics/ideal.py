@@ -2,8 +2,8 @@
 
 All holders rise together in proportion to their weights; each consumes in the proportions of what it demands
 and stops when it has all of that. When a resource is full, the holders that demand it stop too, and the
-others go on. It is computed for many instants at once: a *cell* is a holder at an instant, and cells are in
-a table with a row a holder and a column an instant.
+others go on. Many instants are computed at once: a *cell* is a holder at an instant. Cells are in a table
+with a row a holder and a column an instant.
 """
 
 from __future__ import annotations

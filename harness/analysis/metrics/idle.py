@@ -1,8 +1,8 @@
 """Idle by cause: why capacity stands idle while jobs wait.
 
 What is idle and what waits at each instant is exact. The smaller of both is split among the jobs that wait,
-in proportion to what they ask for, each with the cause of its last judgement; the rest is without demand. Why
-jobs wait is no part of a run: it is judged on request, while it is replayed once more
+in proportion to what they ask for. Each part has the cause of the job's last judgement. The rest is without
+demand. Why jobs wait is no part of a run: it is judged on request, while it is replayed once more
 (`harness.studies.waiting_causes`).
 """
 

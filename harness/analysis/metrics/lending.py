@@ -1,8 +1,8 @@
 """What quotas borrow, and which of the others in their tree of cohorts lent it.
 
-A quota borrows what it holds beyond its nominal quota. What all of a tree borrow is first of the quota that
-cohorts have of their own; the rest is lent by the quotas that hold less than is theirs, in proportion to what
-each of them has to lend then. It is told apart by flavors, and summed over them.
+A quota borrows what it holds beyond its nominal quota. All that a tree borrows comes first from the quota
+that cohorts have of their own. The rest comes from the quotas that hold less than is theirs, in proportion to
+what each of them has to lend then. Flavors are kept apart, and then summed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ANY = ""
 
 
 class Cell(NamedTuple):
-    """A resource of a flavor, of which quotas have some each."""
+    """A resource of a flavor; each quota has some of it."""
 
     resource: str
     flavor: str

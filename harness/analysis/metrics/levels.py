@@ -1,6 +1,6 @@
 """What is held and asked for over time, piece by piece, so that memory does not follow the length of a run.
 
-It is told apart by holders, see `harness.plugins.scopes`: the ClusterQueue or ElasticQuota that jobs count
+Holders are kept apart, see `harness.plugins.scopes`: the ClusterQueue or ElasticQuota that jobs count
 against; the jobs of a queue that has none are a holder by themselves.
 """
 

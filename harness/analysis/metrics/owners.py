@@ -1,7 +1,7 @@
 """Whose jobs are: the queues that they name and the users that they are of, each with what it asks for.
 
-What is measured of queues and users adds up to what is measured of all, and is told of those that have a job
-which counts. Of users there may be as many as jobs: told apart are those who ask for most.
+What is measured of queues and users adds up to what is measured of all. Only those with a job that counts
+have a value. There may be as many users as jobs: those who ask for most have a value each.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from harness.runs.known import once
 from harness.runs.run import Run
 
 MOST_USERS = 200
-"""How many users are told apart."""
+"""How many users have a value of their own."""
 
 NOBODY = "(none)"
 """Stands for the user of jobs without one."""
 
 
 class Owners(NamedTuple):
-    """All owners of jobs of one kind that are told apart.
+    """All owners of jobs of one kind that have a value of their own.
 
     Attributes:
         scopes: the scope of each, by name; its place is its number.

@@ -1,7 +1,7 @@
 """How many pods wait and how many hold resources: how far each decision moves both.
 
-A decision says how many pods it is about, and nearly always that is all there is to know. Where a job is
-admitted with fewer pods than it has, it gives up the others, which wait no longer; where pods of a job do not
+A decision says how many pods it is about, and nearly always that is all there is to know. A job that is
+admitted with fewer pods than it has gives up the others, which wait no longer. If the pods of a job do not
 all ask for the same, it matters which ones. Such jobs are followed decision by decision.
 """
 
@@ -92,7 +92,7 @@ class _Followed(NamedTuple):
 
 @once
 def _followed(run: Run) -> _Followed:
-    """Follow jobs that are admitted with fewer pods than they have, and those of which it matters which."""
+    """Follow jobs that are admitted with fewer pods than they have, and those with unlike pods."""
     sizes = pod_sizes(run)
     decisions = run.scan("decisions")
     admissions = decisions.filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
@@ -130,7 +130,7 @@ class _Pods:
     def take(
         self, action: str, pods: int, pod: int | None, detail: str | None, *, starts: bool
     ) -> Iterator[tuple[int, int, int]]:
-        """How far a decision moves both, with the size, for each pod set of which it moves any.
+        """How far a decision moves both, with the size, for each pod set that it moves.
 
         Args:
             action: what was decided.

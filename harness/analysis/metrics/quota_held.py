@@ -1,7 +1,7 @@
 """The quota that holders hold: of admitted jobs, and of evicted ones while the scheduler thinks that they do.
 
-An evicted job of which a pod was bound holds its quota until its last pod is gone, which timelines tell. One
-of which no pod was bound is gone at once; its quota is free when the policy's `evictionLatency` has passed.
+An evicted job with a bound pod holds its quota until its last pod is gone, which timelines tell. One without
+a bound pod is gone at once; its quota is free when the policy's `evictionLatency` has passed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def latency_of(run: Run) -> int:
 
 @once
 def unbound_evictions(run: Run) -> pl.DataFrame:
-    """The evictions of jobs of which no pod was bound: `seq`, `time`, `job`, and how many `pods` it had."""
+    """The evictions of jobs without a bound pod: `seq`, `time`, `job`, and how many `pods` it had."""
     steps = run.micros("decisions").filter(pl.col("action").is_in(_ENDS))
     return (
         steps.with_columns(then=pl.col("action").shift(-1).over("job"))

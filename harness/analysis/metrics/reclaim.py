@@ -1,9 +1,9 @@
 """Reclaim latency: how long quotas wait for what is theirs, from when they ask for it until they have it.
 
-An episode begins with the instant at which a quota asks for more than it holds, and holds less than is its
-own, of any resource; it ends with the one after which that is so of none. What is served at the instant at
-which it was asked for is one episode, too, of no length, and most are. One that is served and begins again
-at the same instant goes on.
+An episode begins at the instant when a quota asks for more than it holds, and holds less than its own, of any
+resource. It ends with the instant after which that holds for no resource. What is served at the instant at
+which it was asked for is one episode, too, of no length, and most are. One that is served and begins again at
+the same instant goes on.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is measured again where runs of equal arrivals are compared: over which windows, and of which jobs.
+"""What is measured again where runs of equal arrivals are compared: over which windows, and for which jobs.
 
-Where all of them ended by themselves, what is added up over time ends with the first of them: after the last
-arrival a run that takes longer has an emptier cluster, which says nothing of how it did before. What jobs
-come to ends with the last one: those that their run left unfinished go on to wait. Where any run was cut
-short, all is measured up to the first cut. A job that one of the runs refused at its arrival counts in none.
+Where all of them ended by themselves, sums over time end with the first of them. After the last arrival a run
+that takes longer has an emptier cluster, which says nothing of how it did before. What jobs come to ends with
+the last one: those that their run left unfinished go on to wait. Where any run was cut short, all is measured
+up to the first cut. A job that one of the runs refused at its arrival counts in none.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ _COLUMNS = (
 """What `job_times` can tell."""
 
 _KINDS = (QUEUE, PRIORITY)
-"""What waits are told apart by: kinds of scopes, and columns of `job_times`."""
+"""How waits are divided: kinds of scopes, and columns of `job_times`."""
 
 _Figures: TypeAlias = list[Figure]
 """The statistics of a shape, in order."""
@@ -122,7 +122,7 @@ class _Jobs:
 
     @cached_property
     def kinds(self) -> dict[str, _Kind]:
-        """What waits are told apart by."""
+        """How waits are divided."""
         queues = queue_names(self._run).categories
         counted = self.times(*_KINDS)
         every = job_times(self._run, self._window, *_KINDS, only=self._every) if self._refused else counted
@@ -137,7 +137,7 @@ class _Jobs:
 
 
 class _Kind(NamedTuple):
-    """What jobs are told apart by.
+    """How jobs are divided.
 
     Attributes:
         names: what there is of it, in order, also where every job was refused.

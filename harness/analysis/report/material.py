@@ -117,7 +117,7 @@ class Material:
 
     @cached_property
     def _measured(self) -> set[tuple[str, str]]:
-        """Metrics with the scopes, and kinds of scopes, of which there are values."""
+        """Metrics with the scopes, and kinds of scopes, that have values."""
         known = {(row.metric, row.scope) for row, _ in self.comparison.select(scope=None)}
         return known | {(metric, scope.partition("=")[0]) for metric, scope in known}
 
@@ -143,7 +143,7 @@ class Material:
         if pairs.whole:
             return ""
         jobs = ", ".join(f"{name} {count:,}" for name, count in zip(self.names, pairs.jobs, strict=True))
-        return f" Of all jobs of each run ({jobs}), of which {pairs.count:,} are in all runs."
+        return f" Of all jobs of each run ({jobs}); {pairs.count:,} of them are in all runs."
 
     @property
     def common_jobs(self) -> str:

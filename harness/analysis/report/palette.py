@@ -1,8 +1,8 @@
 """The colours of charts: colour-blind readers can tell them apart, and each has a tone for dark pages.
 
-Lines of runs are of Okabe and Ito's palette and differ in their dashes too; areas of queues are of Paul Tol's
-"muted" one; what is neither is of his "medium contrast" one. Charts are drawn in the light tones, and the
-page's style sheet puts the dark ones in their place.
+Lines of runs have Okabe and Ito's palette, and differ in their dashes too. Areas of queues have Paul Tol's
+"muted" one. All else has his "medium contrast" one. Charts are drawn in the light tones, and the page's style
+sheet puts the dark ones in their place.
 """
 
 from __future__ import annotations

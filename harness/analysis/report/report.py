@@ -51,7 +51,7 @@ class Report:
         return page(self, interactive=interactive)
 
     def markdown(self) -> str:
-        """For a pull request: charts are told in words."""
+        """For a pull request: words replace charts."""
         from harness.analysis.report.markdown import markdown
 
         return markdown(self)

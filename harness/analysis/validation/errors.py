@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.plugins.measurement import Window
 
 GROUPS = ("queue", "size", "priority", "hour")
-"""What jobs are told apart by."""
+"""How jobs are divided."""
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

@@ -1,10 +1,10 @@
 """Why a record differs from a simulation: capacity that was not there, or was there beside it; late starts.
 
-The ground of the first is what a scheduler that leaves nothing idle would have done: a job that waits all
-through a span of time although all that it asks for is free shows that it was not free in truth. How much was
-missing is at most what was free at the moment of largest use; over a period that is close to the truth, as
-jobs fill what there is. A scheduler that holds jobs back for another reason (a strict order, reservations,
-fragmentation) shows the same in the simulation: what is not beyond that is no finding.
+The ground of the first is what a scheduler that leaves nothing idle would have done. If a job waits all
+through a span of time although all that it asks for is free, it was not free in truth. At most as much was
+missing as was free at the moment of largest use. Over a period that is close to the truth, as jobs fill what
+there is. A scheduler that holds jobs back for another reason (a strict order, reservations, fragmentation)
+shows the same in the simulation: what is not beyond that is no finding.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
         return
     sentence = (
         f"starts are {format_duration(late)} late: the {len(ordered):,} jobs that start at once in the "
-        "simulation start so long after their submission in the record (pods that take it to be ready, or "
-        "victims to leave)"
+        "simulation start so long after their submission in the record. Pods may take it to be ready, or "
+        "victims to leave"
     )
     yield Finding(LATE, "", "", "", late, 0, *run.window, len(ordered), sentence)
 
@@ -188,7 +188,7 @@ class _World:
         )
 
     def _guaranteed(self, amounts: Amounts, queue: str, place: int, number: int) -> bool:
-        """Whether what is asked for is within the queue's own quota, so that nobody else may hold it."""
+        """Whether the request is within the queue's own quota, so that no other queue may hold it."""
         nominal = self.objects.several[place].queues.get(queue)
         if nominal is None:
             return False
@@ -310,7 +310,7 @@ class _Look:
                 )
 
     def _scarcest(self, number: int) -> int:
-        """The resource of which the least part was free."""
+        """The resource with the smallest free part."""
         free = self._recorded.free(self._place, number)
         parts = [
             (amount / limit if 0 < limit < UNLIMITED else 2.0, at)

@@ -39,7 +39,7 @@ class Object(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """The objects of a cluster, and of which of them each job uses something.
+    """The objects of a cluster, and which of them each job uses.
 
     Attributes:
         several: the objects.

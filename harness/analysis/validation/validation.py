@@ -181,7 +181,7 @@ class Validation:
         return f"{word}; {found.told}; {'their ' if found.unstarted else ''}waits are {total}"
 
     def groups(self) -> Iterator[tuple[str, list[tuple[str, Errors]]]]:
-        """What jobs are told apart by, with the errors of each part."""
+        """How jobs are divided, with the errors of each part."""
         for group in GROUPS:
             yield group, list(by_group(self.pairs, group, short=self.short))
 

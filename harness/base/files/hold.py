@@ -155,7 +155,7 @@ def _there(path: Path) -> bool:
 
 
 def _take(descriptor: int) -> bool:
-    """Try to lock a file; answers whether nobody else has it.
+    """Try to lock a file; answers whether no other process has it.
 
     Raises:
         OSError: there are no locks on this file system.

@@ -205,7 +205,7 @@ class _File:
             )
 
     def append(self, piece: pl.DataFrame) -> None:
-        """Write rows, times and durations of which are integers.
+        """Write rows whose times and durations are integers.
 
         Raises:
             UnwritableError: the file takes no more.

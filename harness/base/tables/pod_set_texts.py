@@ -1,7 +1,7 @@
 """The pod sets of a job as a text, for jobs whose pods do not all ask for the same.
 
-It is JSON, a list in the order in which pods are numbered: the `name` of each pod set, how many `pods` it
-has, and what each of them `requests`, without what it asks nothing of.
+It is JSON, a list in the order in which pods are numbered. Each pod set has its `name`, how many `pods` it
+has, and what each of them `requests`. Resources with a request of 0 are left out.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ VERSION = "4"
 
 READABLE = ("2", "3", VERSION)
 """What is read. Version 3 does not say which pods that run on their own progressed, nor which metrics are the
-least that they can become. Version 2 does not either, does not know what jobs ask for, who holds what quota,
-nor what the cluster consists of, has pods and preemptors by name only, and no sums."""
+least that they can become. Version 2 does not either. It also lacks what jobs ask for, who holds what quota,
+what the cluster consists of, and sums. It has pods and preemptors by name only."""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -29,8 +29,8 @@ ROW = pl.Int32
 
 
 TIMELINE_QUEUE = "timeline_queue"
-"""A column that `jobs.parquet` has only where labels of pods name several quotas in one namespace and queue:
-what the timeline, which tells these apart, calls the queue of the job."""
+"""A column that `jobs.parquet` has only where labels of pods name several quotas in one namespace and queue.
+It is the timeline's name for the queue of the job."""
 
 
 POD_SETS = "pod_sets"
@@ -40,7 +40,7 @@ have any, see `harness.base.tables.pod_set_texts`."""
 
 RAN_BEFORE = "ran_before"
 """A column of `jobs.parquet` in runs that began with jobs of the manifests: how long each of these had run by
-then; null for those that came later, and for pods without an end, such as those of a DaemonSet."""
+then. It is null for jobs that came later, and for pods without an end, such as those of a DaemonSet."""
 
 LOST_BEFORE = "lost_before"
 """A column of `stints.parquet` in such runs: how much of that an eviction threw away, with the stint."""
@@ -147,7 +147,7 @@ METRICS: dict[str, pl.DataType] = {
 
 
 CAUSES: dict[str, pl.DataType] = {"minute": COUNT(), "job": ROW(), "cause": pl.Int8()}
-"""`causes.parquet`: one row a job and judgement that changes why it waits, in runs of which that was judged;
+"""`causes.parquet`: one row a job and judgement that changes why it waits, in runs where that was judged;
 whole minutes from the first arrival, and a number of `harness.analysis.metrics.idle.CAUSES`."""
 
 _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {

@@ -255,9 +255,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
         return of_name
     keys = dict.fromkeys(each.key for each in of_name)
     if not key:
-        raise InputError(
-            f"{path}: {name} of which resource?", hint=f"write {owner}.{name}[{next(iter(keys))}]"
-        )
+        raise InputError(f"{path}: {name} needs a resource", hint=f"write {owner}.{name}[{next(iter(keys))}]")
     chosen = [
         each for of in dict.fromkeys(each.owner for each in of_name) for each in _of_key(key, of, of_name)
     ]
@@ -275,8 +273,8 @@ def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting
         if not each.alone:
             flavors = [other.flavor for other in own if other.resource == each.resource]
             raise InputError(
-                f"{owner} has {each.resource} in several flavors ({', '.join(flavors)}): say of which the "
-                f"{each.knob.name} is",
+                f"{owner} has {each.resource} in several flavors ({', '.join(flavors)}): name the flavor "
+                f"of the {each.knob.name}",
                 hint=f"{each.path}, or {owner}.{each.knob.name}[*/{each.resource}] for all of them",
             )
     return found

@@ -306,7 +306,7 @@ class _World:
 
 
 class _Check(NamedTuple):
-    """Holds the fields of a patch against those of which something is said for their kind."""
+    """Holds the fields of a patch against those that the tables of their kind name."""
 
     where: str
     kind: str

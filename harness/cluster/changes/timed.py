@@ -155,7 +155,7 @@ def _key(content: Any) -> _Key:
 
 @final
 class OverTime:
-    """Manifests of which some have a time.
+    """Manifests where some have a time.
 
     Args:
         documents: objects, one each, and patches over those before them.

@@ -83,7 +83,7 @@ def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
 
 
 def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
-    """Queue -> the namespaces of which all LocalQueues belong to it."""
+    """Queue -> the namespaces whose LocalQueues all belong to it."""
     queues: dict[str, dict[str, None]] = {}
     for local in cluster.local_queues.values():
         if local.cluster_queue in cluster.cluster_queues:

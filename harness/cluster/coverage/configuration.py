@@ -8,7 +8,7 @@ from harness.cluster.kinds.kueue_configuration import GATES
 _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
 """Of every controller manager: they stand beside Kueue's own fields."""
 
-_JOBS = "what jobs there are, and of which queue, the trace says"
+_JOBS = "the trace says what jobs there are, and their queues"
 _HERE = "jobs run in this cluster"
 _RUNS = "it says how Kueue runs, not what it decides"
 _FIRST: list[Row] = [

@@ -1,4 +1,4 @@
-"""Kinds of which no object is read although they would change decisions, and what is assumed instead.
+"""Kinds that are not read although they would change decisions, and what is assumed instead.
 
 Kueue and Scheduler are those of OpenShift's operators, which make the components' own configuration of them.
 

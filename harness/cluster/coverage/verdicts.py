@@ -1,9 +1,9 @@
 """What can be said of a field of a manifest, and tables that say it of every field of a kind.
 
-A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with
-free names, `{name}` that of one name and `{prefix*}` those of all names that begin so. What is said of a path
-holds for all below it of which nothing else is said, but for `modelled`: a modelled mapping has the fields
-that are said, and no others.
+A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with free
+names. `{name}` is the value of one name, and `{prefix*}` those of all names that begin so. A row about a path
+holds for all below it without a row of its own, but for `modelled`. A modelled mapping has only the fields
+with a row.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Place:
 
     @property
     def covers(self) -> Row | None:
-        """What is said of everything in it of which nothing else is."""
+        """What holds for everything in it without a row of its own."""
         return None if self.row is None or self.row.verdict is Verdict.MODELLED else self.row
 
     def find(self, name: str) -> Place | None:

@@ -281,7 +281,7 @@ def check_kueue(draft: Draft) -> None:
 
 
 def _check_ancestors(draft: Draft) -> None:
-    """A cohort must not be its own ancestor, nor have too many; a cycle is told once, at its first cohort."""
+    """A cohort must not be its own ancestor, nor have too many; a cycle is named at its first cohort."""
     depth: dict[str, int] = {}
     for first in draft.cohorts:
         path: list[str] = []

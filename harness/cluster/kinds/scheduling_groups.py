@@ -1,8 +1,8 @@
 """kube-scheduler's own pod groups: the kinds of `scheduling.k8s.io`, and how pods refer to them.
 
-In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`; from v1.36 on a
-group is a PodGroup, which a pod names in `spec.schedulingGroup`, and a Workload has templates of groups only.
-Whether groups count is the business of the policies. Pages, below https://kubernetes.io/docs/:
+In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`. From v1.36 on a
+group is a PodGroup, which a pod names in `spec.schedulingGroup`. A Workload then has templates of groups
+only. Whether groups count is the business of the policies. Pages, below https://kubernetes.io/docs/:
 concepts/workloads/workload-api/ and .../policies/, concepts/workloads/pods/workload-reference/ (all as of
 v1.35), concepts/workloads/podgroup-api/, concepts/workloads/pods/scheduling-group/.
 """
@@ -82,7 +82,7 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
 
 
 def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
-    """A Workload: in v1alpha1 it lists groups; later it has templates, of which PodGroups are copies."""
+    """A Workload: in v1alpha1 it lists groups; later it has templates, and PodGroups are copies of them."""
     if not fields.string("apiVersion").endswith("/v1alpha1"):
         return
     metadata = read_metadata(fields)

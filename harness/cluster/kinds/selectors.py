@@ -51,7 +51,7 @@ class Requirement(Value):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class LabelSelector(Value):
-    """`matchLabels` and `matchExpressions`, all of which must hold; an empty selector matches everything."""
+    """`matchLabels` and `matchExpressions`, which must all hold; an empty selector matches everything."""
 
     match_labels: Mapping[str, str] = field(default_factory=Frozen)
     match_expressions: tuple[Requirement, ...] = ()

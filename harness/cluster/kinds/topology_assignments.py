@@ -1,7 +1,7 @@
 """Reads in which domains of a topology the pods of an admitted Workload are: its `topologyAssignment`.
 
-v1beta1 lists domains. v1beta2 lists slices of domains, in which values and numbers of pods that are the same
-throughout are written once, and values share a prefix and a suffix.
+v1beta1 lists domains. v1beta2 lists slices of domains. A slice writes values and numbers of pods once if they
+are the same throughout, and values share a prefix and a suffix.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 
 
 def _grace_period(spec: Fields) -> int | None:
-    """The longest time that pods of a pod set have to end once they are told to."""
+    """The longest time that pods of a pod set have to end after they are asked to."""
     name = "terminationGracePeriodSeconds"
     pods = [item.child("template").child("spec") for item in spec.items("podSets")]
     times = [each.integer(name, least=0) * SECOND for each in pods if name in each]

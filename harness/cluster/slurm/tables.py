@@ -92,7 +92,7 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
 
 
 def read_blocks(path: Path, first: str, command: str) -> list[Row]:
-    """The objects of a file of `scontrol show`, each of which begins with a key.
+    """The objects of a file of `scontrol show`, where each begins with a key.
 
     Args:
         path: the file.
@@ -133,7 +133,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def gpus_of(amounts: Mapping[str, int]) -> tuple[int, tuple[str, ...]]:
-    """How many GPUs amounts of TRES tell, and of which types; in all and by type they are the same ones."""
+    """How many GPUs amounts of TRES tell, and their types; in all and by type they are the same ones."""
     typed = {name[len("gres/gpu:") :]: size for name, size in amounts.items() if name.startswith("gres/gpu:")}
     count = amounts.get("gres/gpu", sum(typed.values()))
     return count, tuple(sorted(name for name, size in typed.items() if size))

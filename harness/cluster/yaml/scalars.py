@@ -60,7 +60,7 @@ BOOLEAN_FIELDS = frozenset(
         "unschedulable",
     )
 )
-"""Fields that are booleans in the kinds that are read: what stands there is never text."""
+"""Fields that are booleans in the kinds that are read: their value is never text."""
 _BASES = {"x": 16, "o": 8, "b": 2, "": 8}
 _BASED = re.compile(r"([-+]?)0([xXoObB]?)([0-9a-fA-F]+)", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
@@ -120,7 +120,7 @@ def resolved(text: str) -> Any:
 
 
 def reads_as_text(plain: str) -> bool:
-    """Whether Kubernetes reads a plain scalar as the text that stands there."""
+    """Whether Kubernetes reads a plain scalar as its own text."""
     try:
         return plain != "<<" and type(resolved(plain)) is str
     except NotFiniteError:

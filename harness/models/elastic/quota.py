@@ -82,7 +82,7 @@ class Quota:
         return None
 
     def borrows(self) -> str | None:
-        """A resource of which more is used than is guaranteed."""
+        """A resource that is used beyond its guarantee."""
         least = self.min
         for resource, amount in self.used.items():
             if amount > least.get(resource, 0):

@@ -16,11 +16,11 @@ from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas
 
 Bound: TypeAlias = tuple[str, str, str]
-"""`max` or `min`, of which quota, of which resource; see `Excess`."""
+"""`max` or `min`, with its quota and its resource; see `Excess`."""
 
 
 Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
-"""Bounds that would be exceeded: of which quota, of which resource, and by how much.
+"""Bounds that would be exceeded: the quota, the resource, and by how much.
 
 None stands for all quotas together."""
 
@@ -28,7 +28,7 @@ None stands for all quotas together."""
 FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
 """Tells which bound would be the first to be exceeded; None for none.
 
-It is told whether the quota itself uses as much as when it was seen that no bound of its own is exceeded."""
+The caller says whether the quota itself uses as much as when none of its own bounds was exceeded."""
 
 
 _PREEMPTIBLE = f"{KOORDINATOR}preemptible"

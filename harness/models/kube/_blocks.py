@@ -41,8 +41,8 @@ _AFTER_ALL = 1 << 62
 _WIDEST = 64
 """So many places may be left free between two blocks that become one.
 
-If there could be any number, a block that is put behind another one would be moved as far as that is wide,
-and the next one twice as far, until places are larger than `_AFTER_ALL`.
+Without a limit, a block that is put behind another one would move as far as that is wide. The next one would
+move twice as far, until places are larger than `_AFTER_ALL`.
 """
 
 
@@ -318,7 +318,7 @@ Waiting: TypeAlias = PodInfo | Block
 
 
 def joined(first: Waiting, second: Waiting) -> Block | None:
-    """One block of two neighbours, of which the first is tried first; None if they are no part of one."""
+    """One block of two neighbours, the first in the order first; None if they are no part of one."""
     one = _block_of(first)
     two = _block_of(second) if one is not None else None
     return one.join(two) if one is not None and two is not None else None

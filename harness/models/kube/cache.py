@@ -1,7 +1,7 @@
-"""The scheduler's cache: all nodes with the pods on them, and a log of which nodes changed.
+"""The scheduler's cache: all nodes with the pods on them, and a log of the nodes that changed.
 
-Whoever keeps something that depends on nodes (what a shape finds on them, dry runs of preemptions) reads in
-the log what to work out again, instead of looking at all nodes.
+A reader of the log keeps something that depends on nodes: what a shape finds on them, or dry runs of
+preemptions. The log says what to work out again, so that nobody looks at all nodes.
 """
 
 from __future__ import annotations

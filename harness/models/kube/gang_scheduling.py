@@ -267,7 +267,7 @@ class PermitGangs:
         return [pod for gang in self._waiting for pod in gang.waiting]
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """How gangs of which pods wait stand, see `harness.policy.Standing`; times are relative to now."""
+        """How gangs with waiting pods stand, see `harness.policy.Standing`; times are relative to now."""
         woken = self._woken
         return (
             self.happened,

@@ -1,6 +1,6 @@
 """Pods as the scheduler sees them, and what many pods have in common.
 
-A `Shape` is all that matters on one node by itself; thousands of pods ask for a few hundred shapes, so what a
+A `Shape` is all that matters on one node by itself. Thousands of pods ask for a few hundred shapes, so what a
 shape finds on a node is worked out once. A `Template` adds what matters between pods: namespace, labels, and
 the rules about other pods.
 """

@@ -1,6 +1,6 @@
 """The scheduling queue: pods to try now, pods that back off, and pods that wait for an event.
 
-Times within one instant are told apart by stamps: a stamp is an instant followed by a counter. Pods that have
+Stamps order what happens within one instant: a stamp is an instant followed by a counter. Pods that have
 failed often are kept in blocks, which lie in the queue as a single pod does; see `_blocks.py`.
 """
 

@@ -168,7 +168,7 @@ def _magnitude(part: Part) -> int:
 
 @contextmanager
 def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
-    """A folder to record into, of which nobody else is recording; made where there is none.
+    """A folder to record into, which no other process records into; made where there is none.
 
     Args:
         path: the folder.

@@ -14,7 +14,7 @@ _METADATA = (
     "deletionGracePeriodSeconds", "labels", "ownerReferences",
 )  # fmt: skip
 _ANNOTATIONS = ("kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.")
-"""Of which annotations are kept, by how their names begin."""
+"""The annotations that are kept, by how their names begin."""
 
 _POD = (
     "activeDeadlineSeconds", "affinity", "hostNetwork", "nodeName", "nodeSelector", "overhead",

@@ -1,9 +1,9 @@
 """How long jobs run, drawn from how long jobs like them ran.
 
 A job that has run for some time is drawn among those of its group that ran longer. Where too few of a group
-did, a wider group is taken; where no job at all did, the job runs to its limit, and without one it goes
-on as long again: of what has run for a time t, half still runs at 2 t (a Pareto tail with exponent 1, the
-least informative of those that do not depend on a unit of time).
+did, a wider group is taken. Where no job at all did, the job runs to its limit. Without a limit it goes on as
+long again: of what has run for a time t, half still runs at 2 t. That is a Pareto tail with exponent 1, the
+least informative of those that do not depend on a unit of time.
 """
 
 from __future__ import annotations

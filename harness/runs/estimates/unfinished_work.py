@@ -1,8 +1,8 @@
 """How long the unfinished work of the manifests runs in a replay: manifests do not say.
 
 A run time is drawn as a forecast draws it (`harness.runs.estimates.distributions`), is the limit of the work,
-or one that the user gives. Work of which nobody knows it keeps what it holds for the whole replay; then the
-waits of others, and what is lost, say nothing.
+or one that the user gives. Work whose run time nobody knows keeps what it holds for the whole replay; then
+the waits of others, and what is lost, say nothing.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class FactColumns:
         self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:
-        """A column of which few rows have anything."""
+        """A column where few rows have anything."""
         column: list[_V | None] = [None] * self.rows
         for row, value in few.items():
             column[row] = value

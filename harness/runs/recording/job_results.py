@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 12  # jobs that are put into columns together: a fraction of what it costs one by one
 
 _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
-"""What `JobResults.add` would be told of a job of which it has not been told anything."""
+"""What `JobResults.add` would hear of a job after hearing nothing of it."""
 
 
 @final

@@ -1,7 +1,7 @@
 """The timeline of a replay: what each queue holds and waits for, after every instant at which that changed.
 
-It is derived from the decisions, a chunk at a time: each decision moves amounts between waiting and
-allocated, the moves of one instant are added up, and running totals are carried from chunk to chunk.
+It is derived from the decisions, a chunk at a time. Each decision moves amounts between waiting and
+allocated. The moves of one instant are added up, and running totals are carried from chunk to chunk.
 """
 
 from __future__ import annotations

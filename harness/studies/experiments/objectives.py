@@ -293,7 +293,7 @@ def found_as(frame: pl.DataFrame, asked: Condition, *, given: bool) -> Measureme
         resource = resources[0] if len(resources) == 1 else None if given else _main(resources)
     if resource is None or resource not in resources:
         raise OptionError(
-            f"{asked.metric}: of which resource? there is {', '.join(resources)}",
+            f"{asked.metric} needs a resource: {', '.join(resources)}",
             hint=f"{asked.metric}{{resource={_main(resources)}}}",
         )
     row = rows.filter(resource=resource).row(0, named=True)

@@ -229,7 +229,7 @@ def _effects_drawn(rows: Sequence[tuple[Any, ...]], one: _Scaled) -> Any:
 
 
 def _varied(judged: Judged) -> list[str]:
-    """The factors of which several values were made, seeds apart."""
+    """The factors with several values, seeds apart."""
     names = [name for name in judged.experiment.factors if name != SEED]
     return [name for name in names if len(_levels(judged, name)) > 1]
 

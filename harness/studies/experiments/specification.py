@@ -133,7 +133,7 @@ class Spec:
 
     @property
     def axes(self) -> tuple[tuple[Factor, ...], ...]:
-        """The groups of the grid: inputs of which there are several and plugins first, seeds not at all."""
+        """The groups of the grid: inputs with several values and plugins first, seeds not at all."""
         named = ((TRACE, self.traces), (CLUSTER, self.clusters), (PATCH, self.patches))
         inputs = [(Factor(name, tuple(found)),) for name, found in named if len(found) > 1]
         plugins = (Factor(PLUGIN, tuple(arm.label for arm in self.arms)),)

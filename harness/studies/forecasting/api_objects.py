@@ -1,7 +1,7 @@
 """What an API server shows of jobs at an instant: Workloads, Jobs and Pods, as JSON values.
 
 A job that Kueue admits is a Workload, a Job and the Pods of the Job. Any other job is Pods alone. All times
-are whole seconds, as everywhere in the API; what happens within a second is told as of its beginning.
+are whole seconds, as everywhere in the API; what happens within a second counts from its beginning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How often forecasts of the past held: made at moments of a record, of what was known then.
 
-At each moment the record is written as the objects that an API server would have shown, and read as any dump;
-the history is what had been submitted and had ended by then. What is judged is when those that waited next
+At each moment the record is written as the objects that an API server would have shown, and read as any dump.
+The history is what had been submitted and had ended by then. What is judged is when those that waited next
 started, by the record.
 """
 

@@ -157,7 +157,7 @@ def _job_pods(spec: Fields) -> int:
 
 
 def _template(fields: Fields) -> dict[str, Any]:
-    """The template of pods, of which each has something to run."""
+    """The template of pods; each has something to run."""
     check_containers(fields.child("template"))
     found = fields.raw("template")
     return dict(found) if isinstance(found, Mapping) else {}

@@ -1,7 +1,7 @@
 """Two forecasts future by future: with one job more and without, or on one cluster and another.
 
 The futures of one number have the same run times and the same jobs to come, so that what differs between
-them comes from what differs between the forecasts. Workloads are told apart by their names. Preemptions count
+them comes from what differs between the forecasts. Workloads are known by their names. Preemptions count
 until the first of two such futures is over.
 """
 

@@ -1,4 +1,4 @@
-"""Quantiles of when something happens, in futures in some of which it does not."""
+"""Quantiles of when something happens, in futures where it may never happen."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "tu
 
 
 class Victim(NamedTuple):
-    """A job that is told to go.
+    """A job that is preempted.
 
     Attributes:
         name, queue, priority: which one.

@@ -168,7 +168,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _priorities(trials: Trials) -> Iterator[Change]:
-    """The lowest priority with which it starts, or others are told to go for it."""
+    """The lowest priority with which it starts, or preempts others."""
     cluster, answer = trials.moment.cluster, trials.answer
     if len(answer.ids) > 1:
         return

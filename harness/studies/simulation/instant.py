@@ -117,7 +117,7 @@ class Instant(NullRecorder):
         return all(self.lives[name].started != NEVER for name in names)
 
     def victims(self, names: Iterable[str]) -> list[str]:
-        """The ids of those that are told to go for these jobs, in order."""
+        """The ids of those that are preempted for these jobs, in order."""
         facts = (fact for name in names for fact in self.preempted_by.get(name, ()))
         return list(dict.fromkeys(fact.job.id for fact in facts))
 

@@ -264,7 +264,7 @@ def _for(flavor: ResourceFlavor | None, name: str) -> Difference | None:
 
 
 def _most(counts: range, holds: Callable[[int], bool]) -> int:
-    """The largest count of which something holds, by halving; 0 for none."""
+    """The largest count with which something holds, by halving; 0 for none."""
     if holds(counts[-1]):
         return counts[-1]
     if not holds(counts[0]):

@@ -67,7 +67,7 @@ class Words:
         return self._sentences(job).about(event)
 
     def victim(self, life: Life) -> Victim:
-        """What becomes of a job that is told to go."""
+        """What becomes of a job that is preempted."""
         first, job = life.evicted[0], life.job
         others = () if first.by is None else (_other(first.by),)
         costs = life.lost
@@ -104,7 +104,7 @@ class Words:
 
 
 def evicted_for_nobody(life: Life) -> bool:
-    """Whether a job is told to go without a job that takes its place."""
+    """Whether a job is preempted without a job that takes its place."""
     return life.evicted[0].action == EVICT
 
 

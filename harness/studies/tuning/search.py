@@ -1,7 +1,7 @@
 """Searches a space for the best points: Optuna asks for points, whoever calls tells what they lead to.
 
-Points are asked for in batches of a fixed size and told in their order, so that the search is the same
-however many processes try them, and one that was stopped comes by the same points again.
+Points are asked for in batches of a fixed size, and their results are handed back in order. So the search is
+the same for any number of processes. A search that was stopped comes by the same points again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Values of which one is taken."""
+    """Values to choose one from."""
 
     name: str
     values: tuple[Value, ...]

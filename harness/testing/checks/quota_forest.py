@@ -1,7 +1,7 @@
 """What ClusterQueues and cohorts have, keep, lend and use, restated for checkers.
 
-It is as Kueue's documentation reads: what a node has is its own quota and what those below it lend; what its
-lending limit keeps back nobody else sees; what it uses beyond counts above.
+It is as Kueue's documentation reads. A node has its own quota and what those below it lend. No other node
+sees what its lending limit keeps back. What it uses beyond counts above.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class QuotaForest:
         return self._own(node, cell)[0]
 
     def keeps(self, node: Node, cell: Cell) -> int:
-        """What nobody else may use."""
+        """What no other node may use."""
         return self._own(node, cell)[1]
 
     def _own(self, node: Node, cell: Cell) -> tuple[int, int]:

@@ -27,7 +27,7 @@ _MOST_STATES = 1_000_000
 """Changes of state that a bursty process may make; more are a mistaken unit, and would take for ever."""
 
 _END = INT64_MAX // 4
-"""No time is later, so that none overflows; whoever asks for more than a hundred years is told."""
+"""No time is later, so that none overflows; whoever asks for more than a hundred years gets an error."""
 
 
 class Arrivals(Protocol):

@@ -1,8 +1,7 @@
 """Reads a configuration of Kueue's performance generator (`generator.yaml`): its jobs and its queues.
 
-The layout and what is made of it are those of Kueue's `test/performance/scheduler/runner/generator`:
-every set of workloads of a queue begins at 0, and each of its workloads is created one interval after the one
-before.
+The layout and its meaning are those of Kueue's `test/performance/scheduler/runner/generator`: every
+set of workloads of a queue begins at 0. Each of its workloads is created one interval after the one before.
 """
 
 from __future__ import annotations

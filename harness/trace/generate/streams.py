@@ -50,7 +50,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
 
 
 def _check_number(spec: Spec) -> None:
-    """Refuse a trace without a bound on its jobs of which there would be more than a trace can hold."""
+    """Refuse a trace without a bound on its jobs if there would be more than a trace can hold."""
     if spec.jobs is not None:
         return
     expected = 0.0

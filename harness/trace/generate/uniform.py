@@ -1,8 +1,8 @@
 """Random numbers that are a function of a key and a counter: the same on every version and machine.
 
 The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014),
-whose n-th number needs no state but n. It is computed for whole columns with Arrow's integer kernels, of
-which `multiply` and `add` are documented to wrap around.
+whose n-th number needs no state but n. It is computed for whole columns with Arrow's integer kernels:
+`multiply` and `add` are documented to wrap around.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Which jobs are on which nodes from now on, as they are expected to run.
 
-A reservation is a moment. The plan is what happens when all that runs ends as expected: at each moment whose
-turn it is the job is placed as it would be then, on the nodes that it was planned on where these are still
-free, else on others. A job can be reserved a moment if it finds nodes then and everybody who comes later
-still does at the moment that is reserved for it. So nobody is delayed, and nobody waits for certain nodes
-where others would do.
+A reservation is a moment. The plan is what happens when all that runs ends as expected. When its moment
+comes, a job is placed as it would be then: on the nodes of its plan where these are still free, else on
+others. A job can be reserved a moment if it finds nodes then and everybody who comes later still does at the
+moment that is reserved for it. So nobody is delayed, and nobody waits for certain nodes where others would
+do.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Snapshot:
         self._pods.pop(job.index, None)
 
     def show(self, there: Mapping[int, Places]) -> None:
-        """Have these jobs there, by index, and nobody else."""
+        """Have these jobs there, by index, and no others."""
         gone = [
             index for index, nodes in self._there.items() if index not in there or there[index].nodes != nodes
         ]

@@ -1,8 +1,8 @@
 """ACK's documented rules about who may preempt whom, the default.
 
-A pod, or a gang, whose quota keeps to its `min` takes from quotas that use more than theirs; one whose quota
-does not takes only from less important pods of its own quota; one without a quota takes from nobody. Nobody
-is a victim twice, or against a PodDisruptionBudget; pods that are protected are none.
+A pod, or a gang, whose quota keeps to its `min` takes from quotas that use more than theirs. If its quota
+does not, it takes only from less important pods of its own quota. One without a quota takes from nobody.
+Nobody is a victim twice, or against a PodDisruptionBudget; pods that are protected are none.
 https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/enable-preemptive-scheduling
 """
 

@@ -28,7 +28,7 @@ class Equals:
         return self._peers.setdefault((pod.template, quota, pod.priority, pod.preempts, apart), Peers())
 
     def of_gang(self, gang: Gang) -> Peers:
-        """The same for gangs of which no pod is bound; others, and pod groups, change as pods join."""
+        """The same for gangs without a bound pod; others, and pod groups, change as pods join."""
         pods = gang.in_order()
         if not gang.is_whole:
             return Peers(loose=True)

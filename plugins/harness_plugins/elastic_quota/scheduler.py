@@ -1,7 +1,7 @@
 """The scheduler with quotas and gangs: tries pods, or gangs as one, and makes room for them by preemption.
 
-It works on the books of kube-scheduler's model and yields its decisions; what differs is that quotas are
-asked first, that the pods of a gang are placed together, and who may be preempted.
+It works on the books of kube-scheduler's model and yields its decisions. Three things differ: quotas are
+asked first, the pods of a gang are placed together, and other pods may be preempted.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ class QuotaScheduler:
     def _try_gang(self, gang: Gang) -> Iterator[Decision]:
         """Place all pods that wait, or of a group at least as many as it takes; else none."""
         leader, pods = gang.leader, gang.in_order()
-        assert leader is not None, "a gang was tried of which no pod waits"
+        assert leader is not None, "a gang was tried without a waiting pod"
         outcome = self._attempts.try_gang(pods, gang.missing)
         if not isinstance(outcome, Placed):
             gang.waits = True

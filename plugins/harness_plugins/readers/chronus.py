@@ -64,7 +64,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     without = int((jobs["num_gpu"] == 0).sum())
     notes = (
         f"times are in units of {format_duration(unit)}; the files do not say so, Chronus' code does",
-        "the queue is the virtual cluster, of which the authors made all about equally large",
+        "the queue is the virtual cluster; the authors made all of them about equally large",
         *gpu_notes(per_node, frame["gang"]),
         *((f"{without:,} jobs have no GPU and ask for nothing",) if without else ()),
         priority_note("job_type", BANDS, options["priority"]),

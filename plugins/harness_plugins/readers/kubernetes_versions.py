@@ -1,8 +1,8 @@
 """Objects through their versions: what a list or a watch gave of each, and which runs that tells of.
 
-A list has one version of an object, a watch has all of them: when a Workload was admitted, evicted and
-admitted again, and what it was when it was deleted. Versions may come twice and in any order, as from two
-watches.
+A list has one version of an object, and a watch has all of them. They say when a Workload was admitted,
+evicted and admitted again, and what it was when it was deleted. Versions may come twice and in any order, as
+from two watches.
 """
 
 from __future__ import annotations

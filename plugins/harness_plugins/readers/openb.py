@@ -1,7 +1,7 @@
 """Reads the pod and node lists of Alibaba's openb, a cluster whose pods share GPUs.
 
-A share of a GPU becomes an amount of milli-GPUs. That keeps the sum on a node right, but not which GPU of it
-a pod is on: a pod of 600 fits a node that has 300 left on each of two GPUs, which it would not in reality.
+A share of a GPU becomes an amount of milli-GPUs. That keeps the sum on a node right, but not the GPU that a
+pod is on. A pod of 600 fits a node with 300 left on each of two GPUs; in reality it would not.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
-    """OpenDC's own format: times in milliseconds, of which submissions count from 1970."""
+    """OpenDC's own format: times in milliseconds; submissions count from 1970."""
     rows = _checked(path, frame, _OF_TASKS, optional=("gpu_count",))
     further = [name for name in _FURTHER if name in rows.columns]
     gpus = [pl.col("gpu_count").alias("request.nvidia.com/gpu")] if "gpu_count" in rows.columns else []

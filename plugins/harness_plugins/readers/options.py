@@ -65,7 +65,7 @@ OPENB_OPTIONS = (
     Option(
         "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
     ),
-    Option("run", HOUR, "how long pods run of which the list does not say it", type=parse_duration),
+    Option("run", HOUR, "how long pods run where the list does not say it", type=parse_duration),
     Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
 )
 

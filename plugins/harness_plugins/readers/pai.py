@@ -112,7 +112,7 @@ def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pod_sets(jobs: pl.DataFrame, tasks: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
-    """One row a task; a second task of one name is told apart by a number."""
+    """One row a task; a second task of one name gets a number."""
     again = pl.int_range(1, pl.len() + 1).over("job_name", "task_name").cast(pl.String)
     tasks = tasks.select(
         "job_name",

@@ -98,7 +98,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
-    """Refuse a file of which a column that is needed cannot be read."""
+    """Refuse a file with a needed column that cannot be read."""
     faults = [Fault(f"column {name}", f"{kind} is no type that is read") for name, kind in unreadable.items()]
     if faults:
         hint = "write it as the type that docs/traces.md names, such as int64, string or duration[us]"

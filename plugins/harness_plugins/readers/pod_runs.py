@@ -1,8 +1,8 @@
 """When the pods of Workloads and Jobs ran, by what a cluster still knows of them.
 
-Quota is reserved, or a Job is created, before its pods run: they wait for a node, pull images, start. What a
-job's run is taken to begin with is the best that is known: that its pods were ready, else when they started,
-else when its Job did, else when it was admitted.
+Quota is reserved, or a Job is created, before its pods run: they wait for a node, pull images, start. A job's
+run begins with the best that is known: when its pods were ready, else when they started, else when its Job
+did, else when it was admitted.
 """
 
 from __future__ import annotations

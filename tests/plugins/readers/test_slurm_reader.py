@@ -171,7 +171,7 @@ def test_jobs_arrive_when_sacct_says_that_they_were_eligible(opened: Callable[..
                 "waiting when sacct was asked, and not eligible yet (held, or for another job)": 4,
                 "cancelled before they started": 4,
                 "FAILED before they held a node": 1,
-                "tasks of an array in one row, of which none was split off and started": 1,
+                "tasks of an array in one row, where none was split off and started": 1,
                 RUNNING: 7,
                 "earlier runs and sizes of jobs, which are in their recorded_runs": 14,
                 "further components of heterogeneous jobs, which are pod sets of one job": 6,

@@ -5,12 +5,13 @@ therefore *blocks* of jobs in order of arrival are drawn, the same ones for both
 blocks are much longer than what goes on from one job to the next, which `plateau.py` tests.
 
 Where both values can only be above 0 the interval is of their ratio. The error of a mean or percentile is
-that of its resamples, a little larger because blocks are few (Hesterberg, "What teachers should know about
-the bootstrap", 2015), and as much larger as longer blocks show it to be. A busy time that a trace has by
-chance makes both a difference and its error larger, so that intervals are corrected for skewness
-(`ends_of_mean`), as Tafazzoli and Wilson do for batch means ("Skart: a skewness- and autoregression-adjusted
-batch-means procedure for simulation analysis", IIE Transactions 43, 2011); that of blocks is seen by leaving
-out one after the other. Intervals of sums of lost work are percentiles of the resamples.
+that of its resamples. It is a little larger because blocks are few (Hesterberg, "What teachers should know
+about the bootstrap", 2015), and as much larger as longer blocks show it to be. A busy time that a trace has
+by chance makes both a difference and its error larger. So intervals are corrected for skewness
+(`ends_of_mean`), as Tafazzoli and Wilson do for batch means. Their paper is "Skart: a skewness- and
+autoregression-adjusted batch-means procedure for simulation analysis" (IIE Transactions 43, 2011). The
+skewness of blocks shows by leaving out one after the other. Intervals of sums of lost work are percentiles of
+the resamples.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Intervals of mean differences of values some of which are at the bound of what they can be.
+"""Intervals of mean differences where some values are at the bound of what they can be.
 
-A share that is 1 in one of two runs differs by what the other one lacks of 1, which is little in most twins
-and much in a few; so does a count that is 0 in one of them. Student's t takes differences to be symmetric,
-and ten of them often show nothing of that tail. Near a bound values vary the more the farther they are from
-it, as their roots do not (Bartlett, "The square root transformation in analysis of variance", Supplement to
-the Journal of the Royal Statistical Society 3, 1936).
+A share that is 1 in one of two runs differs by what the other one lacks of 1. That is little in most twins
+and much in a few. So does a count that is 0 in one of them. Student's t takes differences to be symmetric,
+and ten of them often show nothing of that tail. Near a bound values vary more the farther they are from it;
+their roots do not. The source is Bartlett, "The square root transformation in analysis of variance",
+Supplement to the Journal of the Royal Statistical Society 3, 1936.
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@ The estimate rises as long as neighbouring blocks are alike, and levels off wher
 estimates on averages of correlated data", Journal of Chemical Physics 91, 1989). A doubling raises it by the
 correlation of neighbouring blocks, which is what is tested here, at every length.
 
-Where a queue is congested, its waits remember each other for so long that the few long blocks of a trace show
-no plateau, or only seem to: in a trace that by chance had few long queues the estimate, the memory that shows
-and with it the difference of two runs are all too small. Whether an interval is printed should therefore
-depend on that chance as little as can be. So correlations are of the ranks of blocks (as in Bartels, "The
-rank version of von Neumann's ratio test for randomness", Journal of the American Statistical Association 77,
-1982), which a few long queues hardly change; and already short blocks must be little alike: of the 1,024 of
-the finest level, neighbours may correlate by at most 1/8. That bound was chosen on queues with known waits,
-at loads and with seeds other than those that docs/statistics.md reports.
+In a congested queue, waits remember each other for long. The few long blocks of a trace then show no plateau,
+or only seem to. In a trace that by chance had few long queues the estimate, the visible memory and the
+difference of two runs are all too small. So the decision to print an interval should depend on that chance as
+little as possible. Correlations are therefore of the ranks of blocks, which a few long queues hardly change.
+(See Bartels, "The rank version of von Neumann's ratio test for randomness", Journal of the American
+Statistical Association 77, 1982.) And already short blocks must be little alike: among the 1,024 of the
+finest level, neighbours may correlate by at most 1/8. That bound was chosen on queues with known waits, at
+loads and with seeds other than those that docs/statistics.md reports.
 """
 
 from __future__ import annotations

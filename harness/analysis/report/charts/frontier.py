@@ -25,7 +25,7 @@ def frontier(
     *,
     best: Collection[int] | None = None,
 ) -> alt.LayerChart:
-    """One point a choice; where there is no room for a name it is told under the pointer alone.
+    """One point a choice; a name without room shows only under the pointer.
 
     Args:
         choices: the points.

@@ -35,7 +35,7 @@ class _Scale(NamedTuple):
     fine: Mapping[int, str]
 
     def axis(self, longest: float, *, room: bool) -> alt.X:
-        """The axis; places are told in the shortest of them."""
+        """The axis; places are counted in the shortest of them."""
         marks = {**self.rough, **(self.fine if room else {})}
         names = {mark // self.shortest: name for mark, name in sorted(marks.items()) if mark <= longest}
         return alt.X(

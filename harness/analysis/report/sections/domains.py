@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 MOST = 24
-"""So many domains of a level have a panel: those of which most is held in the mean, over all runs."""
+"""So many domains of a level have a panel: those with the largest mean use, over all runs."""
 
 
 class _Shown(NamedTuple):
@@ -115,7 +115,7 @@ def _words(material: Material, shown: _Shown) -> str:
             each.append(f"{called} {number(held / unit.size)}{of}")
         sentences.append(f"{name}: {', '.join(each)}.")
     if shown.left_out:
-        sentences.append(f"{shown.left_out:,} more, of which less was held, are not shown.")
+        sentences.append(f"{shown.left_out:,} more, which were used less, are not shown.")
     return f"Mean {unit.name} held. " + " ".join(sentences)
 
 

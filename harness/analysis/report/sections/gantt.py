@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 60
 _NOTE = (
-    "A tick is where a job was submitted; pale spans are without progress (waiting for the rest of a gang, "
-    "restoring, terminating); a cross is where an eviction threw progress away."
+    "A tick is where a job was submitted. Pale spans are without progress (waiting for the rest of a gang, "
+    "restoring, terminating). A cross is where an eviction threw progress away."
 )
 
 

@@ -1,7 +1,7 @@
 """NodeResourcesFit's score of a node by the scoring strategy that a KubeSchedulerConfiguration chooses.
 
 What is requested of cpu and memory counts with defaults for containers that request none. An extended
-resource does not count for a pod that requests none of it, and no resource does of which a node has none.
+resource does not count for a pod that requests none of it. A resource that a node lacks does not count there.
 Upstream: `resourceAllocationScorer` and the scorers beside it in
 pkg/scheduler/framework/plugins/noderesources.
 """

@@ -8,12 +8,12 @@ from harness.models.cluster import KOORDINATOR, KOORDINATORS, ElasticQuota, leav
 from harness.models.manifests import Draft
 
 _EVICTS = (
-    "may evict pods for one that it still refuses: with quirks=on dry runs do not ask it whether it lets "
-    "the pod in without all victims, and a node that refuses a victim too is no candidate"
+    "may evict pods for one that it still refuses. With quirks=on dry runs do not ask it about the pod "
+    "without all victims; a node that refuses a victim too is no candidate"
 )
 _SPARES = (
-    "names several resources in its max: with quirks=on a pod that does not request the resource of which "
-    "too much is used is refused, and preempts nobody for it"
+    "names several resources in its max: with quirks=on a pod that does not request the "
+    "overused resource is refused, and preempts nobody for it"
 )
 _FIRM = (
     "has a min below its max: with quirks=on a pod that must not be preempted may evict others although "

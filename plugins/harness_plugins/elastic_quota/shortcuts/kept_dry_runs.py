@@ -1,9 +1,9 @@
 """Dry runs that are kept: on a node that has not changed, an equal pod finds again what was found before.
 
-By ACK's rules an answer depends on the node, with who is nominated to it; on the pod's template, quota and
-priority; on whether its quota lets it in, and which bounds it exceeds by how much; and for a pod that
-reclaims on how far others borrow whose pods are on the node. More than these pods hold there cannot be taken
-from anybody, so what is borrowed beyond that does not count.
+By ACK's rules an answer depends on the node, with who is nominated to it, and on the pod's template, quota
+and priority. It depends on whether the quota lets the pod in, and on the bounds that it exceeds and by how
+much. For a pod that reclaims it also depends on how far others borrow whose pods are on the node. More than
+these pods hold there cannot be taken from anybody, so what is borrowed beyond that does not count.
 
 Nothing is kept where more may count: other pods by affinity, budgets, a pod's own nomination, and pods of its
 own job, which are no victims.
@@ -148,7 +148,7 @@ class KeptDryRuns:
         return {position for leaf in below for position in self._usage.nodes_of(leaf)}
 
     def borrowed_from(self, claimant: Quota) -> Borrowed:
-        """What others borrow now that a quota may take its guarantee back from; nobody else does for it."""
+        """What others borrow now that a quota may take its guarantee back from."""
         return {
             quota: [
                 (resource, max(0, used - quota.min.get(resource, 0)))

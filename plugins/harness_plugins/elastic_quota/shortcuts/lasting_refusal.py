@@ -27,7 +27,7 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 
 @final
 class LastingQuotaRefusal:
-    """Why a pod, or a gang, failed, for whom nobody may be preempted, or not enough of its own quota.
+    """Why a pod, or a gang, failed that may preempt nobody, or not enough of its own quota.
 
     A quota that may not claim its guarantee, and has no less important pods, stays so until its own pods
     change; nominated pods only add to what is requested of it. A pod without a quota, which preempts by

@@ -284,8 +284,8 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
                     has, asks = format_amount(resource, held), format_amount(resource, amount * pods)
                     yield Fault(
                         f"Workload {start.manifest.key}: status.admission: pod set {pod_set.name}",
-                        f"it holds quota for {has} of {resource}, and {pods} of its pods ask for {asks}; "
-                        "without nodes they cannot have more than quota: give the cluster's nodes, or "
+                        f"it holds quota for {has} of {resource}, and {pods} of its pods ask for {asks}. "
+                        "Without nodes they cannot have more than quota: give the cluster's nodes, or "
                         "correct resourceUsage and flavors",
                     )
 
@@ -306,7 +306,7 @@ def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
-    """Resource -> what is held of it, of those of which more is held than there is; empty with nodes."""
+    """Resource -> what is held of it, where more is held than there is; empty with nodes."""
     held: dict[str, int] = {}
     for start in starts:
         if start.manifest.holds_quota and not cluster.nodes:

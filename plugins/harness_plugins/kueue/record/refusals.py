@@ -1,7 +1,7 @@
 """What the record says of a head that fails: what it lacks, who stands in the way, why nobody is preempted.
 
 The figures are those of the very moment. What is kept for entries that were served before it is short for it,
-too, but nobody uses it yet: that is told apart.
+too, but nobody uses it yet: the two are kept apart.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Admission checks: what has to be ready, beside quota, before a workload is admitted.
 
 Kueue admits in two phases (https://kueue.sigs.k8s.io/docs/concepts/admission): a workload first reserves
-quota; then all of its checks run at the same time, and it is admitted, which lets its pods be made, when all
-are ready (https://kueue.sigs.k8s.io/docs/concepts/admission_check). Controllers of their own carry them out.
-Here a check is ready a given time after each reservation; none is retried or rejected.
+quota. Then all of its checks run at the same time. It is admitted, which lets its pods be made, when all are
+ready (https://kueue.sigs.k8s.io/docs/concepts/admission_check). Controllers of their own carry them out. Here
+a check is ready a given time after each reservation; none is retried or rejected.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class ClassicPreemption:
 
 
 def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
-    """The flavor-resources of which the queue would use more than it has itself, with the incoming."""
+    """The flavor-resources where the queue would use more than it has itself, with the incoming."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
     return tuple(
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]

@@ -54,6 +54,6 @@ class Entry:
 
 
 Order: TypeAlias = Callable[[list[Entry]], Iterator[Entry]]
-"""Yields the entries of a cycle in the order in which they are served; asked for the next one only when the
-one before was served, so that it may look at what that changed. It may leave out entries that have a reason
-from the start, where their turn does not matter to others."""
+"""Yields the entries of a cycle in the order in which they are served. It is asked for the next one only when
+the one before was served, so that it may look at what that changed. It may leave out entries that have a
+reason from the start, where their turn does not matter to others."""

@@ -161,7 +161,7 @@ class FairSearch:
         return False
 
     def _worth_asking(self, queues: list[ClusterQueueState]) -> list[ClusterQueueState]:
-        """Those of which something may still be taken by shares, once the own queue gives up nothing more.
+        """Those that may still give something up by shares, once the own queue gives up nothing more.
 
         Neither strategy takes from a side with a smaller share than the own side has, and from one with the
         same share only what makes no difference to it. The own sides keep their shares up to the first cohort

@@ -1,7 +1,7 @@
 """Which flavors of a queue a job could use.
 
-Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all;
-quota has no part in it, nor has the room in a topology.
+Taints, node selectors, required node affinity and topologies decide whether a flavor suits a pod set at all.
+Quota has no part in it, nor has the room in a topology.
 
 Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 """
@@ -133,7 +133,7 @@ def counting_of(cluster: Cluster, gates: Gates) -> Counted:
 
 
 def requests_of(pod_set: PodSet, queue: ClusterQueue, counted: Counted) -> Mapping[str, int]:
-    """What a pod of a pod set takes of a queue's quotas, of which some count pods."""
+    """What a pod of a pod set takes of a queue's quotas; some of them count pods."""
     requests = counted(pod_set.requests)
     if any(PODS in group.covered_resources for group in queue.resource_groups):
         return {**requests, PODS: 1}

@@ -243,7 +243,7 @@ class TargetClusterQueueOrdering:
         return found
 
     def _look_again(self) -> None:
-        """Where a queue was taken from, it and the cohorts above it have other shares, nobody else has."""
+        """Where a queue was taken from, only it and the cohorts above it have other shares."""
         taken, self._taken = self._taken, None
         if taken is None:
             return

@@ -87,7 +87,7 @@ class PodsReady:
     # --- what happens to a workload -----------------------------------------------------------------------
 
     def reserved(self, workload: Workload, pods: int, admitted: int) -> None:
-        """A workload holds quota from now on, for so many pods of which none is ready.
+        """A workload holds quota from now on, for so many pods, and none is ready.
 
         Its term begins when it is admitted, after its admission checks.
         """

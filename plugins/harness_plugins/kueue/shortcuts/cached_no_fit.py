@@ -2,7 +2,7 @@
 
 When quota becomes free anywhere in a tree, Kueue tries every inadmissible workload of the tree again, and
 nearly all of them in vain. Where the reasons lie in a queue's own state and in what is available to it, they
-can be checked without a search; the answer is the one that the search would have given.
+can be checked without a search. The answer is the one that the search would have given.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _Kept = tuple[Assignment, int, Tried, Workload | None]
 """The assignment of a workload. Valid for the version of the tree, and by content for `tried`.
 
 Last comes who is to be preempted if that is one who is not going yet, was taken alone, and was all that was
-looked for. When it is told to go the assignment is still the same: it is tried first in its queue then, and
+looked for. When it is preempted the assignment is still the same: it is tried first in its queue then, and
 whoever was refused before it is refused again."""
 
 _Again: TypeAlias = tuple[Workload | Likeness, tuple[int, ...], Chosen, int, int]

@@ -2,8 +2,8 @@
 
 Where that lies in the queue's own state it is so until the queue changes. With fair sharing it can also be
 that all others together would give up too little, which is looked at again whenever something changes. Where
-the queue's own holders may go, too, what all of them and all that others hold could give is not enough: the
-more of them go, the more may be taken from others, so that others count with the share that is left at last.
+the queue's own holders may go, too, all that they and the others could give is not enough. The more of them
+go, the more may be taken from others. So others count with the share that is left at last.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ _NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
 
 @final
 class FairReasons:
-    """Nobody can be preempted: no own holder may be, and nobody else has enough of a share.
+    """Nobody can be preempted: no own holder may be, and no other queue has enough of a share.
 
     Args:
         cache: who holds which quota.

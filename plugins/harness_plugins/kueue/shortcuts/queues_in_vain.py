@@ -1,6 +1,6 @@
 """Queues in which all is in vain: nothing would come of any head's turn but that its class is inadmissible.
 
-Of most queues nothing changes from one requeue to the next, and what is free and the shares of others stay
+Most queues do not change from one requeue to the next. What is free, and the shares of others, then stay
 within the bounds in which all of it is in vain.
 
 Valid for the generation of the ClusterQueue, and for those that come first in its pending queue. What others

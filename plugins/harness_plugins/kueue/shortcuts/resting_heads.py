@@ -1,11 +1,11 @@
 """Heads that rest: they would only do the same again, so the cycle does not look at them.
 
 Trees of cohorts have nothing to do with each other. Those that take room of topologies from each other count
-as one tree here. If a cycle only marks heads inadmissible in a tree, and the other heads of the tree did not
-notice, the next cycle would go the same way for those that are left: they rest. They count as tried in every
-cycle, without work, until something happens in their tree, or another head has to be looked at there. Heads
-of a class of which is known that it still does not fit become inadmissible without a look, too. Where that is
-so of all in a queue, nothing is done but to count them, as if one class had become so in every cycle.
+as one tree here. A cycle may only mark heads inadmissible in a tree, without an effect on the other heads of
+the tree. Then the next cycle would go the same way for those that are left: they rest. They count as tried in
+every cycle, without work, until something happens in their tree, or another head has to be looked at there.
+Heads of a class that is known not to fit yet become inadmissible without a look, too. Where all in a queue
+do, nothing is done but to count them, as if one class had become so in every cycle.
 
 Valid for the version of a tree: everything that changes it reactivates its heads.
 """
@@ -218,7 +218,7 @@ class RestingHeads:
     def _look_at(
         self, looked_at: list[Workload], inadmissible: list[PendingQueue], cycles: int, number: int
     ) -> CycleHeads:
-        """The heads of a cycle of which some have to be looked at.
+        """The heads of a cycle where some have to be looked at.
 
         Args:
             looked_at: those.
@@ -246,7 +246,7 @@ class RestingHeads:
         return CycleHeads(looked_at, bool(inadmissible), cycles, number)
 
     def _meet(self, looked_at: list[Workload]) -> bool:
-        """Whether heads of which nothing comes have a part in the order of those that are looked at."""
+        """Whether heads without an effect have a part in the order of those that are looked at."""
         roots = {head.cluster_queue.root for head in looked_at}
         return len(roots) > 1 or not roots.isdisjoint(self._layered)
 

@@ -143,7 +143,7 @@ class Shortcuts:
 
 
 def _placed(world: World) -> set[int]:
-    """The roots of the trees of which a queue has a flavor with a topology."""
+    """The roots of the trees where a queue has a flavor with a topology."""
     if world.topologies is None:
         return set()
     flavors = world.topologies.by_name.keys()

@@ -1,6 +1,6 @@
 """Reads saved answers of Prometheus about kube-state-metrics: each Pod that was scraped is a job.
 
-What a scrape did not see is not there: a pod that lived between two of them leaves nothing, and one that was
+What a scrape did not see is not there. A pod that lived between two of them leaves nothing. One that was
 deleted at its end leaves its last sample.
 """
 

@@ -157,7 +157,7 @@ def _time(seconds: float) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class KubeJob:
-    """A Job of batch/v1, of which one name may have several, one after the other.
+    """A Job of batch/v1; one name may have several, one after the other.
 
     Attributes:
         namespace, name: what it is called.

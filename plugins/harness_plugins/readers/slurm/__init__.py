@@ -1,7 +1,7 @@
 """Reads what Slurm's accounting answers: `sacct -P` as people ask it, and `sacct --json`.
 
 The rules are those of Slurm's database: a row is a run of a job, of a task of an array or of a component of a
-heterogeneous job; a requeue gives a new row with a new `Submit`; steps are parts of jobs.
+heterogeneous job. A requeue gives a new row with a new `Submit`; steps are parts of jobs.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
 def _never_ran(chain: Chain) -> str:
     last = chain.last
     if last.identity.tasks:
-        return "tasks of an array in one row, of which none was split off and started"
+        return "tasks of an array in one row, where none was split off and started"
     if last.state == PENDING:
         if last.eligible is None:
             return "waiting when sacct was asked, and not eligible yet (held, or for another job)"

@@ -145,7 +145,7 @@ def _about_runs(
         runs = sum(len(job.chain.runs) - 1 for job in again)
         how = "all their runs together" if options["attempts"] == "total" else "their last run"
         yield (
-            f"{len(again):,} jobs were requeued, {runs:,} times in all: each is one job that runs as long as "
+            f"{len(again):,} jobs were requeued, {runs:,} times in all. Each is one job that runs as long as "
             f"{how}, with recorded_start of the first, recorded_end of the last, and all in recorded_runs"
         )
     preempted = _count(jobs, lambda job: job.chain.preemptions)
@@ -158,8 +158,8 @@ def _about_runs(
     yield from _many(
         jobs,
         lost,
-        "have a Submit after that of larger numbers, or 121 s before Eligible as after a requeue: their "
-        "earlier rows and first submission are not in the dump (ask with -D, and for the time before), and "
+        "have a Submit after that of larger numbers, or 121 s before Eligible as after a requeue. Their "
+        "earlier rows and first submission are not in the dump (ask with -D, and for the time before). "
         "recorded_restarts is unknown",
     )
     yield from _many(
@@ -247,7 +247,7 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
     if numbers:
         yield (
             f"{numbers:,} numbers of jobs between the first and the last are in no row: jobs of others, of "
-            "another time, or never eligible, which sacct does not show unless it is asked for them with -j"
+            "another time, or never eligible. Only `sacct -j` shows these"
         )
     arrays, tasks = missing_tasks(records)
     if arrays:

@@ -62,7 +62,7 @@ def _shares(
 
 
 def pods_of(amounts: Mapping[str, int], nodes: int, models: tuple[str, ...]) -> Iterator[Pods]:
-    """The pods of a job, of which there is more than one kind if its amounts do not divide by its nodes.
+    """The pods of a job: of more than one kind if its amounts do not divide by its nodes.
 
     How much each node really held is not in the accounting: all is spread as evenly as it can be.
 

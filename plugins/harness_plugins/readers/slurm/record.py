@@ -53,7 +53,7 @@ class Identity:
 
 @lru_cache(maxsize=1 << 12)
 def identity_of(number: str, label: str) -> Identity:
-    """The identity in the cells `JobIDRaw` and `JobID`, either of which may be empty.
+    """The identity in the cells `JobIDRaw` and `JobID`, where either may be empty.
 
     Raises:
         ValueError: neither is one.

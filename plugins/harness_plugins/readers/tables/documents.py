@@ -1,4 +1,4 @@
-"""JSON documents and JSON lines of tables: objects as rows, of which only wanted columns are kept."""
+"""JSON documents and JSON lines of tables: objects as rows with only the wanted columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a table: Parquet, JSON and text, packed or not, of which only the wanted columns are read."""
+"""Files of a table: Parquet, JSON and text, packed or not; only the wanted columns are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table as a trace, by a mapping: one plan of polars, of which every doubtful cell is named."""
+"""A table as a trace, by a mapping: one plan of polars that names every doubtful cell."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
 
 
 def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """All columns of the trace, and of which column how many times stand in an hour that occurs twice.
+    """All columns of the trace, and for each column how many of its times are in an hour that occurs twice.
 
     Each column is worked out by a plan of its own, so that what it needs on the way is gone after it.
 

@@ -2,10 +2,10 @@
 
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
-The language is that of all mappings, and so are the files. What is shorter: a column of the table that is
-called as a trace's needs no mapping; a text without a unit is a number of seconds where a time is needed; a
-whole number outside of functions is a column where the table has no header line; and a column that a trace
-does not have is kept as text.
+The language is that of all mappings, and so are the files. Four things are shorter. A column of the table
+with the name of a trace's column needs no mapping. A text without a unit is a number of seconds where a time
+is needed. A whole number outside of functions is a column where the table has no header line. A column that a
+trace does not have is kept as text.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What stands between commas, of which those in quotes and parentheses are none."""
+    """The parts between commas; those in quotes and parentheses do not count."""
     part, quote, depth = "", "", 0
     for letter in text:
         if quote:

@@ -225,7 +225,7 @@ def _zone(column: pl.Series) -> str:
     return (
         ""
         if column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
-        else "of which zone? zone:"
+        else "in what zone? zone:"
     )
 
 

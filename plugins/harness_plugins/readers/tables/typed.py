@@ -1,4 +1,4 @@
-"""Parquet files of tables, of which no other column is read than those that are asked for."""
+"""Parquet files of tables; no column is read but those that are asked for."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class JointGroup(NamedTuple):
 
 
 def joint_groups(offers: Sequence[PodSetOffer], mates: Sequence[int]) -> list[JointGroup]:
-    """The resource groups of which the pod sets of one group take anything."""
+    """The resource groups that the pod sets of one group take anything from."""
     by_flavors: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for number in mates:
         for at, group in enumerate(offers[number].groups):

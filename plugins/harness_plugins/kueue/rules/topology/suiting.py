@@ -82,7 +82,7 @@ def _levels(request: TopologyRequest) -> list[str]:
 
 
 def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:
-    """For each pod set the numbers of those that get their flavors with it; () where that is nobody else."""
+    """For each pod set the numbers of those that get their flavors with it; () where there are no others."""
     by_group: dict[str, list[int]] = {}
     for number, pod_set in enumerate(pod_sets):
         if pod_set.topology is not None and pod_set.topology.group:
