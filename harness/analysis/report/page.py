@@ -7,6 +7,7 @@ policy forbids everything that is not in it.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
@@ -80,10 +81,10 @@ class _Writer:
     def _block(self, block: Block) -> str:
         match block:
             case Text(text, lead):
-                return f'<p class="lead">{_text(text)}</p>' if lead else f"<p>{_text(text)}</p>"
+                return f'<p class="lead">{_prose(text)}</p>' if lead else f"<p>{_prose(text)}</p>"
             case Points(items, title):
                 head = f"<h3>{_text(title)}</h3>" if title else ""
-                return head + "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
+                return head + "<ul>" + "".join(f"<li>{_prose(item)}</li>" for item in items) + "</ul>"
             case Code(text):
                 # A line at a time: `printable` would take the line breaks for control characters.
                 lines = "\n".join(_text(line) for line in text.split("\n"))
@@ -115,6 +116,11 @@ def _text(text: str) -> str:
     return escape(printable(text))
 
 
+def _prose(text: str) -> str:
+    """Text where pieces between backticks are code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
+
+
 def _slug(name: str) -> str:
     """A section's name as an address within the page."""
     return escape("-".join(printable(name).split()))
@@ -129,7 +135,7 @@ def _table(table: Table) -> str:
     caption = _text(table.caption)
     return (
         f'<div class="table" role="region" aria-label="{caption}" tabindex="0">'
-        f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<table><caption><span>{caption}</span></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

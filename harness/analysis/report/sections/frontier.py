@@ -60,7 +60,12 @@ def blocks(material: Material) -> Iterator[Block]:
         draw=lambda width: _chart(material, costs, waits, width),
         keys=[replace(key, line=False) for key in material.run_keys],
         note="Better is to the left and down. Filled points are those that no other beats: none is as "
-        "good in both and better in one; the dashed line joins them."
+        "good in both and better in one."
+        + (
+            " The dashed line joins them."
+            if len(unbeaten(_choices(material, costs, waits), costs.axis, waits.axis)) > 1
+            else ""
+        )
         + ("" if material.comparison.shake else " Of one replay each, points may lie elsewhere by luck.")
         + (f" Waits and lost work are of {material.common_jobs}." if material.common_jobs else ""),
     )

@@ -64,7 +64,7 @@ def blocks(material: Material) -> Iterator[Block]:
             words=_size_words(material, sizes),
             draw=lambda width: _sizes(material, sizes, width),
             keys=material.run_keys,
-            note="Where fewer jobs of a size started at all there is no point." + material.own_jobs,
+            note="A size has a point only if that many of its jobs started." + material.own_jobs,
         )
 
 
