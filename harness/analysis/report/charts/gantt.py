@@ -14,9 +14,9 @@ from harness.analysis.report.material import Material
 from harness.plugins.measurement import Window
 
 _ROW = 11
-_LEFT = 74
+_LEFT = 98
 """Pixels that names take beside the rows."""
-_LETTERS = 10
+_LETTERS = 14
 """So many of a name fit there."""
 
 

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 MOST_JOBS = 60
-_NOTE = (
-    "A tick is where a job was submitted. Pale spans are without progress (waiting for the rest of a gang, "
-    "restoring, terminating). A cross is where an eviction threw progress away."
-)
+_TICK = "A tick is where a job was submitted."
+_PALE = "Pale spans are without progress (waiting for the rest of a gang, restoring, terminating)."
+_CROSS = "A cross is where an eviction threw progress away."
 
 
 def blocks(material: Material) -> Iterator[Block]:
@@ -59,19 +58,45 @@ def blocks(material: Material) -> Iterator[Block]:
     which = f"Shown are {of}." if len(chosen) < sums.height else f"Shown are all {sums.height:,} jobs in it."
     shown = [rows.gather(chosen).sort() for rows in material.comparison.pairs.rows]
     words = f"{which} {_words_of_part(material, shown, part, clock)}"
-    yield _figure(material, shown, part, title, words, f"{which} {_NOTE}")
+    yield _figure(material, shown, part, title, words, [which])
 
 
 def _figure(
-    material: Material, rows: Sequence[pl.Series], part: Window, title: str, words: str, note: str = _NOTE
+    material: Material,
+    rows: Sequence[pl.Series],
+    part: Window,
+    title: str,
+    words: str,
+    notes: Sequence[str] = (),
 ) -> Figure:
     return Figure(
         title=title,
         words=words,
         draw=lambda width: _chart(material, rows, part, width),
         keys=material.lane_keys,
-        note=note,
+        note=" ".join([*notes, *_marks(material, rows, part)]),
     )
+
+
+def _marks(material: Material, rows: Sequence[pl.Series], part: Window) -> list[str]:
+    """What the marks mean that any of the panels has."""
+    drawn = set[str]()
+    for run, shift, chosen in zip(material.runs, material.shifts, rows, strict=True):
+        mine, of = pl.col("job").is_in(chosen.cast(pl.Int32).implode()), moved(part, -shift)
+        with reading(run.path):
+            spans = run.micros("stints").filter(mine, pl.col("start") < of.end, pl.col("end") > of.start)
+            pale, cross = (
+                spans.select(
+                    (pl.col("state") != "progress").any(),
+                    ((pl.col("lost") > 0) & (pl.col("end") <= of.end)).any().alias("cross"),
+                )
+                .collect()
+                .row(0)
+            )
+            arrived = run.micros("jobs").select("submit_time").collect()["submit_time"].gather(chosen)
+        tick = arrived.is_between(of.start, of.end).any()
+        drawn |= {mark for mark, there in ((_TICK, tick), (_PALE, pale), (_CROSS, cross)) if there}
+    return [mark for mark in (_TICK, _PALE, _CROSS) if mark in drawn]
 
 
 def _held(run: Run, part: Window, resource: str) -> pl.Series:
