@@ -103,9 +103,9 @@ def replay(
             only, with its metrics.
         at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without; by default
             `empty` for a trace with dates from before what the manifests know, else `dump`.
-        unfinished: how long unfinished work of the manifests runs, which they do not say: `draw` draws run
-            times of jobs that ended, as forecasts do; `limit` takes what it may run at most; `drop` leaves it
-            out; a duration such as `2h` is the run time of each.
+        unfinished: how long unfinished work of the manifests runs, which they do not say. `draw` draws run
+            times of jobs that ended, as forecasts do. `limit` takes what it may run at most. `drop` leaves it
+            out. A duration such as `2h` is the run time of each.
         seed: of these draws; twins have draws of their own.
         twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
             default the trace itself.
@@ -561,8 +561,8 @@ def make_report(
         baseline: label or folder of the run that the others are compared with; the first by default.
         plugins: who registers sections; loaded when absent.
         command: the command line that makes the report, to be shown in it.
-        gantt: the time of which jobs are shown one by one, such as `1d..1d6h`: times as the run writes them,
-            or durations, of which either may be left out. By default all jobs of runs of at most 60.
+        gantt: the time that shows jobs one by one, such as `1d..1d6h`: times as the run writes them, or
+            durations; either may be left out. By default all jobs of runs of at most 60.
 
     Raises:
         InputError, OptionError: `gantt` is not understood, or nothing of the runs lies in it; or an argument

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ _FORBIDDEN = re.compile(rf"\b({PHRASES})\b", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.) +|#")
 _CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_ENTRY = re.compile(r"^ +(?=[\w*]+(?:, [\w*]+)*: )", re.MULTILINE)
+"""The indentation of an entry below `Args:` and its like, which reads as an item."""
 _MARKS = re.compile(r"^(?:#+|>+|[-*+]|\d+\.) +|\*\*|<[^>]+>")
 _END = re.compile(
     r"""(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!\bal\.)["'”’)*_]*\s+"""
@@ -121,7 +124,7 @@ def faults_of_code(source: str) -> list[Fault]:
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
         texts = [str(part.value) if isinstance(part, ast.Constant) else "code" for part in parts]
         if isinstance(node, ast.JoinedStr | ast.Constant) and " " in (text := "".join(texts)):
-            for passage in passages(text):
+            for passage in passages(_ENTRY.sub("- ", cleandoc(text))):
                 if passage.text.count(" ") > 2 and not drawn(passage):
                     found |= set(faults_of_passage(passage._replace(line=node.lineno + passage.line - 1)))
     return sorted(found)

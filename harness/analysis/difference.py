@@ -55,7 +55,7 @@ class Difference:
     Attributes:
         names: what they are called.
         head: what differs between their worlds.
-        pairs: the jobs that both have; of the others nothing is told.
+        pairs: the jobs that both have; the others are left out.
 
     Raises:
         RunError: they have too few jobs in common, or are the same run.
@@ -122,9 +122,9 @@ class Difference:
         """What changed for each job, in order of arrival.
 
         Columns: `job_id, queue`; `first_start, finish`: how much later in the second run, from the submission
-        on (microseconds; null where the job does not start or finish in one of them); `lost`: how much more
-        work preemptions threw away; `preemptions`: how many more there were; `finished`: 1 where only the
-        second run finishes the job, -1 where only the first does.
+            on. They are microseconds, and null where the job does not start or finish in one of them. `lost`:
+            how much more work preemptions threw away. `preemptions`: how many more there were. `finished`: 1
+            where only the second run finishes the job, -1 where only the first does.
         """
         columns = [
             "job_id",

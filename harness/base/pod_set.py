@@ -25,8 +25,8 @@ class TopologyRequest:
     """A pod set's `topologyRequest`.
 
     Attributes:
-        required: the level of which one domain has to take all pods; "" for none.
-        preferred: the level of which one domain should take all pods; "" for none.
+        required: the level where one domain has to take all pods; "" for none.
+        preferred: the level where one domain should take all pods; "" for none.
         unconstrained: any domains will do.
         slices: layers of groups, from the outermost to the innermost.
         group: pod sets of one group are placed together; "" for none.

@@ -152,9 +152,9 @@ def _check_stdout(*, mute: bool) -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line; whatever stops it becomes a message and an exit code.
 
-    The exit code is 0 when all is fine, 1 when a check that was asked for does not hold, 2 for wrong usage,
-    bad input, or a machine that does not give what is needed, 130 after ctrl-C, 143 after SIGTERM, 129 after
-    SIGHUP, and 70 for a defect of `harness` itself.
+    The exit code is 0 when all is fine, and 1 when a check that was asked for does not hold. It is 2 for
+    wrong usage, bad input, or a machine that does not give what is needed. It is 130 after ctrl-C, 143 after
+    SIGTERM, 129 after SIGHUP, and 70 for a defect of `harness` itself.
     """
     own, mute = args is None, False  # whether the process is ours, and whether nobody could see results
     if args is None:

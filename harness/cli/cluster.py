@@ -46,9 +46,9 @@ cluster.add_command(from_slurm)
 def check(file: Path, *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
-    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, also gzipped, or is a folder of
-    such files, or - for standard input; several are one cluster with commas between them. What they say that
-    is not modelled is named on stderr. Faults are listed, all of them, and the exit code is 2.
+    FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, also gzipped. It may be a folder
+    of such files, or - for standard input. Several are one cluster with commas between them. stderr names
+    what is not modelled. All faults are listed, and the exit code is 2.
     """
     from harness.base.errors import ClusterError, InputError
     from harness.cluster.load import load_cluster

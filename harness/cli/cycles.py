@@ -72,9 +72,9 @@ def watched(
         plan: the same, prepared.
         plugins: what it uses.
         jobs: tell of the cycles that concern these; of all where there is none.
-        step: whether to wait for Enter after each cycle that is told, where stdin and stdout are terminals.
+        step: whether to wait for Enter after each cycle on the screen, where stdin and stdout are terminals.
         command: the command line, for the run's provenance.
-        quiet: whether only results and errors are told.
+        quiet: whether only results and errors are printed.
 
     Raises:
         OptionError: there is no such job.

@@ -30,7 +30,7 @@ def explain(
 ) -> None:
     """Tell the life of a job of a finished run: why it waited, what admitted it, who preempted it and why.
 
-    Only what the run recorded is told, in the same words for all plugins.
+    It tells only what the run recorded, in the same words for all plugins.
     """
     from harness.analysis.explanation.explain import explain as answer_to
     from harness.runs.run import Run

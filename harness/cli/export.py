@@ -55,8 +55,8 @@ def export(
 ) -> None:
     """Write a finished run for another tool.
 
-    perfetto shows queues and nodes as tracks, jobs and pods as slices, preemptions as flows, and what is
-    allocated and pending as counters. openmetrics has the levels of the timeline at regular times.
+    For perfetto queues and nodes are tracks, jobs and pods slices, and preemptions flows. What is allocated
+    and pending are counters. For openmetrics it has the levels of the timeline at regular times.
     """
     from harness.analysis.export.window import part_of
     from harness.runs.run import Run

@@ -98,9 +98,9 @@ def forecast(
 ) -> None:
     """Say when what waits in a cluster starts, and who is likely to be preempted.
 
-    Run times are drawn from the history: of the same user, queue, size and kind of name, given how long a
-    job has run; what comes later is drawn from the same weekdays. Each future is played through the
-    scheduler's plugin until all that waits now has started.
+    Run times are drawn from the history: of the same user, queue, size and kind of name, given how long a job
+    has run. What comes later is drawn from the same weekdays. Each future is played through the scheduler's
+    plugin until all that waits now has started.
     """
     from harness.studies.dask_executor import dask_executor
     from harness.studies.forecasting.from_files import Asked, scheduler_of

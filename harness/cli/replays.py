@@ -40,7 +40,7 @@ def carried_out(
         jobs: how many jobs will arrive at most.
         workers: how many replays are made at once; by default as many as there are cores and memory for.
         command: the command line, for the runs' provenance.
-        quiet: whether only errors are told.
+        quiet: whether only errors are printed.
 
     Raises:
         HarnessError: some replays failed; the runs of the others are kept.
@@ -94,7 +94,7 @@ def shaken(
         idle: whether it is judged of them why jobs wait, as of the runs.
         workers: how many replays are made at once.
         command: the command line, for the twins' provenance.
-        quiet: whether only errors are told.
+        quiet: whether only errors are printed.
 
     Raises:
         HarnessError: the runs have not the same jobs; or some replays failed, and the twins of the others are

@@ -111,8 +111,8 @@ def info(
 ) -> None:
     """Say what a trace is: span, tenants, sizes, durations, the load it offers, and what is missing.
 
-    The mean load is resource-time divided by the time from the first to the last submission; the peak is
-    what would run at once if every job started when it was submitted.
+    The mean load is resource-time divided by the time from the first to the last submission. The peak is what
+    would run at once if every job started when it was submitted.
     """
     from harness.cli.trace_info import document, report
     from harness.trace.summary import summarize

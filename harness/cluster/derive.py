@@ -53,9 +53,9 @@ def find_cluster(trace: Path) -> Path | None:
 def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, source: str) -> Cluster:
     """A cluster that a trace would keep busy: one ClusterQueue a queue, all in one cohort, no nodes.
 
-    The capacity of a resource is the traced machine's where it is known; else it is what gives the mean
-    demand a utilization of 80 %, rounded up, and at least what the largest job asks for. It is split equally;
-    what does not divide goes to the first queues by name.
+    The capacity of a resource is the traced machine's where it is known. Else it gives the mean demand a
+    utilization of 80 %, rounded up; it is at least what the largest job asks for. It is split equally; what
+    does not divide goes to the first queues by name.
 
     Args:
         queues: names of the trace's queues.

@@ -23,7 +23,7 @@ class Room:
 
     Attributes:
         flavors: one, or those that share nodes, in the order of the manifests.
-        resource: of which quota is given.
+        resource: what quota is given of.
         nominal: the sum of nominal quotas of ClusterQueues and Cohorts; `UNLIMITED` where one has no end.
         allocatable: what the nodes of the flavors have, each node once.
         nodes: how many there are.

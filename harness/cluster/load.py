@@ -32,9 +32,9 @@ def load_cluster(path: str | Path) -> Cluster:
     """The cluster that manifests describe, as `kubectl get -o yaml` or `-o json` prints objects.
 
     Args:
-        path: a file, plain or gzipped; a folder: all of its .yaml, .yml and .json files (also .gz) and those
-            of the folders in it, in the order of their paths, but for hidden ones; `-`, standard input; or
-            several of these with commas between them, which make one cluster together.
+        path: a file, plain or gzipped; a folder; or `-`, standard input. Several of these with commas between
+            them make one cluster together. A folder means all of its .yaml, .yml and .json files (also .gz)
+            and those of the folders in it, in the order of their paths, but for hidden ones.
 
     Raises:
         ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object

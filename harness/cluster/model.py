@@ -233,9 +233,9 @@ class Cluster(Value):
         warnings: what the manifests say that changes decisions in reality but not here, by name.
         assumed: what was assumed because no manifest said it, in sentences.
         source: where it came from, for messages; not part of a run's identity.
-        files: what it was read from, so that it can be read again: its manifests, "" where they were assumed
-            for a trace, and then each patch over them; empty where it was made or changed in memory. Not part
-            of a run's identity.
+        files: what it was read from, so that it can be read again: its manifests, and then each patch over
+            them. It is "" where manifests were assumed for a trace, and empty where the cluster was made or
+            changed in memory. Not part of a run's identity.
         manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
         scale: how many times as large it is as the manifests say (`harness.cluster.changes.scale`).
         timed: the documents among `manifests` that hold from some time on, or until some time; see
@@ -284,7 +284,7 @@ class Cluster(Value):
     def capacity(self) -> Mapping[str, int]:
         """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas.
 
-        A resource of which some quota has no end is absent, and one of which all quotas together have none.
+        A resource is absent if a quota of it has no end, or if all its quotas together are 0.
         """
         total: dict[str, int] = {}
         if self.nodes or self.nodes_change:

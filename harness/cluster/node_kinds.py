@@ -23,9 +23,10 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
     Returns:
         `nodes`, the kinds in the order in which they come first: `count`, the `first` and `last` by name, a
-        hash of all `names`, `allocatable` and, where there are any, `labels`, `taints`, `unschedulable`,
-        `ready`; one with `kinds` joins so many of them, with the sum of what is allocatable. `labels`, those
-        that tell too many nodes apart and are left out above: label -> `count` of its values, `sha256`.
+        hash of all `names`, and `allocatable`. They have `labels`, `taints`, `unschedulable` and `ready`
+        where there are any. One with `kinds` joins so many of them, with the sum of what is allocatable.
+        `labels`, those that tell too many nodes apart and are left out above: label -> `count` of its values,
+        `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:

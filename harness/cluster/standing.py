@@ -36,7 +36,7 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     """How a job of a dump stands.
 
     A Workload runs since its pods were ready (condition `PodsReady`), else since the start in the status of
-    its job, else since the first of its pods started, else, where the dump has no pods of it, since it was
+    its job, else since the first of its pods started. Where the dump has no pods of it, it runs since it was
     admitted or got its quota. It does not while it has no quota, nor while one of its pods has no node.
 
     Args:

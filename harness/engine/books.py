@@ -118,8 +118,8 @@ class Books:
         """The cluster changes; nobody loses what he holds.
 
         Without nodes the capacity is the sum of quotas. Where a quota falls below what is held of it, others
-        may still take all of theirs, so that more than the capacity may be held: by as much as quotas fell
-        since none of a resource was held.
+        may still take all of theirs. So more than the capacity may be held, by as much as quotas fell since
+        none of a resource was held.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:

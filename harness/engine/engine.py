@@ -70,7 +70,7 @@ class Engine:
     Args:
         arrivals: chunks of jobs in order of arrival; a chunk is taken when the one before it is used up.
         cluster: what there is to schedule on, and what changes of it.
-        recorder: is told everything that happens.
+        recorder: hears everything that happens.
         losses: what an eviction costs.
         until: the last instant that is played, microseconds since the origin; None plays to the end.
         enough: asked after each instant; the replay is over where it answers True.

@@ -134,8 +134,8 @@ class Recorder(Protocol):
     ) -> None:
         """Pods held their resources from `start` to `end` in one state of `STINTS`.
 
-        `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod, and
-        `lost_before` how much of what was done before the job arrived; then a stint may have no length.
+        `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod.
+        `lost_before` is how much of what was done before the job arrived; then a stint may have no length.
         `pod` is the number of a pod that progresses on its own, beside others of its job.
         """
 

@@ -41,7 +41,7 @@ class Agenda(Generic[T]):
     """Things that are due at times; those of one instant are delivered by name, as plain text.
 
     Args:
-        tell: is told of each thing when it is due.
+        tell: hears of each thing when it is due.
     """
 
     def __init__(self, tell: Callable[[T], None]) -> None:
@@ -90,7 +90,7 @@ class Arrivals:
 
     Args:
         chunks: jobs in order of arrival; a chunk is taken when the one before it is used up.
-        arrive: is told of each job, with what `Arrival` says of it.
+        arrive: hears of each job, with what `Arrival` says of it.
 
     Attributes:
         arrived: how many jobs have arrived.
@@ -134,7 +134,7 @@ class ChangesAhead:
 
     Args:
         cluster: what there is before, and what changes of it.
-        tell: is told of each change, with the cluster from then on.
+        tell: hears of each change, with the cluster from then on.
         over: whether nobody is alive or to arrive, so that no change matters any more.
     """
 
@@ -192,7 +192,7 @@ class Wakes:
     """Times at which a policy wants to be asked; nothing is delivered but its cycle, which follows anyway.
 
     Args:
-        tell: is told of each instant that happens for it.
+        tell: hears of each instant that happens for it.
     """
 
     def __init__(self, tell: Callable[[int], None]) -> None:

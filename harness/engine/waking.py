@@ -36,7 +36,7 @@ class Waking:
         watch: knows what was preempted.
         others: what else makes instants happen.
         ends: whether the replay comes to an end without any of these.
-        refuse: is told why it is too much, and what to do about it.
+        refuse: hears why it is too much, and what to do about it.
     """
 
     def __init__(

@@ -16,10 +16,10 @@ def shortage(
 ) -> dict[str, Any]:
     """The figures of a request that does not fit.
 
-    `request` is what is asked for and `short` what of it is missing; `usage` and `quota` are the queue's, and
-    `pool` is the cohort at the top with what its queues use of it; what they keep for themselves by their
-    lending limits, which is no part of that, is `kept`. A quota without end is left out. `holders`
-    are the queues that use most of it, where there are several flavors of it.
+    `request` is what is asked for and `short` what of it is missing. `usage` and `quota` are the queue's.
+    `pool` is the cohort at the top with what its queues use of it. `kept`, no part of that, is what they keep
+    for themselves by their lending limits. A quota without end is left out. `holders` are the queues that use
+    most of it, where there are several flavors of it.
 
     Args:
         tree: the quotas.

@@ -37,7 +37,7 @@ class Measurement(NamedTuple):
         scope: `all`, or one of a kind, such as `queue=<name>`; `harness.plugins.scopes` defines them.
         resource: the resource that it is about, or "".
         at_least: whether jobs that had not come so far by the end of the window make it the least that it can
-            become; None where they could move it either way, or where that is not known (of older runs).
+            become. None where they could move it either way, or where that is not known (of older runs).
     """
 
     metric: str

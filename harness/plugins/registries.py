@@ -273,8 +273,8 @@ class RegisterPolicy(Registrar[PolicySpec]):
             ignored_fields: which fields of the manifests the policy ignores; becomes warnings of a run.
             never: which jobs the policy rejects because they can never start; they are named before a replay.
             record: it does what the trace says happened: its jobs have `recorded` runs and end with the last
-                of these, nothing limits what it starts, and what is beyond the cluster's capacity is counted.
-            by_queues: whether it admits jobs by the ClusterQueues of a cluster: an ElasticQuota that is
+                of these. Nothing limits what it starts, and what is beyond the cluster's capacity is counted.
+            by_queues: whether it admits jobs by the ClusterQueues of a cluster. An ElasticQuota that is
                 called like a job's queue is then not enough, and a replay of such a job is refused.
             by_elastic_quotas: whether it goes by the elastic quotas of a cluster, whatever ClusterQueues it
                 has; they are then what it is measured against.

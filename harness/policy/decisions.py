@@ -37,8 +37,8 @@ class Admit:
             be one and the same object: it is turned into text once.
         counts: pod set -> pods, for pod sets that get fewer pods than asked for (partial admission).
         detail: the figures behind the decision, kept for the record.
-        delay: how long it may not start yet although it holds quota, microseconds; without nodes it starts
-            that much later at the earliest, with nodes none of its pods may be bound before.
+        delay: how long it may not start yet although it holds quota, microseconds. Without nodes it starts
+            that much later at the earliest; with nodes none of its pods may be bound before.
     """
 
     job: Job
@@ -71,7 +71,7 @@ class Bind:
 class Preempt:
     """Take the resources away from running pods; after their grace period they are gone and wait again.
 
-    What was told to go before the replay began is told so again, with what is left of its grace period.
+    What was evicted before the replay began is evicted again, with what is left of its grace period.
 
     Attributes:
         job: the victim.
@@ -129,7 +129,7 @@ class Refuse:
     """Record why a waiting job is not helped now; it goes on waiting, and nothing changes.
 
     Attributes:
-        job: the job, of which some pods wait.
+        job: the job, with waiting pods.
         reason: the rule, in the component's words.
         detail: which pod, which nodes, which figures.
     """

@@ -37,15 +37,15 @@ class Standing(NamedTuple):
 class Policy(Protocol):
     """The calls that the engine makes. `pods` are numbers of pods within the job.
 
-    A policy with a further method `ready(job, pods, now)` is told, too, when pods are ready: they hold what
+    A policy with a further method `ready(job, pods, now)` hears, too, when pods are ready: they hold what
     they asked for and have started up, so that they can make progress. It hears of pods that need no time for
     that at the instant at which they start, after its cycle, which is then followed by another one.
 
     A policy with a further method `doze(at, before)` plays idle wakes by itself while nothing else happens,
     which spares the engine what it does for an instant. It is asked when the only wake that is idle is due at
-    `at`, and nothing else before `before`. It plays as many cycles before that as come to nothing but that it
-    wants to be woken again, and answers how many, and when it wants to be woken then. In these `cycle` would
-    have decided the same; it gets every cycle that `doze` has not counted.
+    `at`, and nothing else before `before`. It plays the cycles before that whose only result is another wake.
+    It answers how many, and when it wants to be woken then. In these `cycle` would have decided the same; it
+    gets every cycle that `doze` has not counted.
 
     A policy with two further methods `standing(now)` and `skip(span, counts)` lets the engine leap over idle
     wakes for hours and years. `standing` tells where the policy stands after its cycle at `now`, see
@@ -56,8 +56,8 @@ class Policy(Protocol):
     A policy with a further method `changed(change, now)` hears of what changes of the cluster while it
     replays, one object after the other, before what arrives at that instant. It has what it has made of the
     cluster follow `change.cluster`. It may answer decisions, such as evictions from a queue that is drained:
-    each is applied before the next is asked for, and all of them before the next change. A cluster of which
-    something changes is only replayed with such a policy, or with `--ignore-events`.
+    each is applied before the next is asked for, and all of them before the next change. A cluster that
+    changes is only replayed with such a policy, or with `--ignore-events`.
 
     A policy with quotas may have a further method `within_quota(job, pods)`. It answers whether its quotas
     let these waiting pods of a job in now, all together and without preemption; it changes nothing. It is

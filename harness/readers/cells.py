@@ -136,8 +136,8 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
 
     Args:
         name: the column.
-        scale: how much of the schema's unit one is, such as 1000 for cores or 2**30 for GiB; amounts in the
-            schema's own unit (1) must be whole, for a part of one would be lost.
+        scale: how much of the schema's unit one is, such as 1000 for cores or 2**30 for GiB. With 1, amounts
+            must be whole, for a part of one would be lost.
         least: the smallest amount, in the file's unit.
     """
     if scale == 1:

@@ -30,7 +30,7 @@ def execute(
         plugins: gives the metrics, and hears when the replay starts and finishes.
         output: where runs are kept.
         force: replay even if the run is there.
-        keep: what is kept of the run; one that is there, and of which as much was kept, is the answer too.
+        keep: what is kept of the run; a run that is there and keeps as much is the answer too.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
         command: the command line that reproduces the run, for its provenance.
 

@@ -110,9 +110,9 @@ def code_of_harness() -> Code:
 def code_of_policy(spec: PolicySpec) -> Code:
     """The packages of a policy: of the plugin that registered it, of its class and of what that inherits.
 
-    The built-in plugins count for all policies, for any may build on them.
-    A class that was given in Python must be found in its module by its name; one that is defined in a
-    function may depend on the variables around it, so that its files do not tell what it does.
+    The built-in plugins count for all policies, for any may build on them. A class that was given in Python
+    must be found in its module by its name. One that is defined in a function may depend on the variables
+    around it, so that its files do not tell what it does.
     """
     ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
     return _once("policy", spec.factory, lambda: _code_of(spec.factory, spec.module, ours))

@@ -39,7 +39,7 @@ def measure(
 
     Returns:
         What was measured, in the order of the metrics; and metric -> a sentence that names it and its plugin,
-        for those that failed, of which nothing is kept.
+        for those that failed. Nothing is kept of these.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -90,7 +90,7 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
         known: scopes that are of a known kind; those that are found here come to them.
 
     Raises:
-        TypeError: what stands there is no measurement, or its value no number.
+        TypeError: a value is no measurement, or holds no number.
         ValueError: it has no name, no such direction, or a value that is no finite number.
         OptionError: a scope is of no known kind.
     """

@@ -62,7 +62,7 @@ def carry_out(
         plans: the plans of the requests where they were made already; other processes make their own.
         workers: how many at once; each in a process of its own if more than one. By default as many as there
             are cores and memory for (`workers_for`), and one where requests cannot go to other processes.
-        watch: is told now and then how far they have come.
+        watch: hears now and then how far they have come.
         command: the command line that reproduces the runs, for their provenance.
 
     Raises:

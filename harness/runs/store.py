@@ -39,8 +39,8 @@ class Store:
     def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
         """The run of a plan if it is there and whole; measured again if other metrics, or other code, did it.
 
-        One of which less was kept is not the answer, nor one that lacks what is to be measured, nor one of
-        unknown code. What processes that died left beside it is removed.
+        One that keeps less is not the answer, nor one that lacks what is to be measured, nor one of unknown
+        code. What processes that died left beside it is removed.
 
         Raises:
             RunError: it is to be measured again, and cannot be written.

@@ -235,7 +235,7 @@ def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str,
 def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
     """What limits borrowing and lending, summed over flavors; only what has a limit.
 
-    `borrowing` is resource -> how much may be borrowed, where that is limited in every flavor; `kept` is
+    `borrowing` is resource -> how much may be borrowed, where that is limited in every flavor. `kept` is
     resource -> what is never lent, and `lent` what is lent beside it: nothing of what has no end.
     """
     limits: dict[str, list[int | None]] = {}

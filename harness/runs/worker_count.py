@@ -29,9 +29,9 @@ _OF_GROUP = (
 def workers_for(requests: Sequence[Request]) -> int:
     """How many processes to make replays in: at most the cores that this process may use.
 
-    Each is counted with 400 MB and four times what the trace takes in memory (of a file that was not read
-    yet, twenty times its size), and all of them with the memory that is free. Traces of fewer than 10,000
-    jobs, or in files of less than 64 KiB, are replayed in this process.
+    Each counts with 400 MB and four times what the trace takes in memory (of a file that was not read yet,
+    twenty times its size). All of them must fit the free memory. Traces of fewer than 10,000 jobs, or in
+    files of less than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1

@@ -77,8 +77,8 @@ class Isolated:
 
         Args:
             workers: how many replays are made at once; see `harness.replay_all`.
-            watch: is told now and then how far each of `requests` has come.
-            over: is told the number of each that is over.
+            watch: hears now and then how far each of `requests` has come.
+            over: hears the number of each that is over.
             command: the command line, for their provenance.
 
         Raises:

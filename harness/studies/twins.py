@@ -123,13 +123,13 @@ class Twins:
     ) -> None:
         """Carry out `requests`, side by side, and keep them; then more may be asked for.
 
-        A twin of which only the metrics were kept is asked for again where it is compared with others than
-        before, whose end is another.
+        A twin that keeps only its metrics is asked for again where it is compared with others than before
+        that end elsewhere.
 
         Args:
             workers: how many at once; see `harness.replay_all`.
-            watch: is told now and then how far each of `requests` has come.
-            over: is told the number of each that is over.
+            watch: hears now and then how far each of `requests` has come.
+            over: hears the number of each that is over.
             command: the command line, for their provenance.
 
         Raises:

@@ -63,10 +63,10 @@ class JobColumns:
             down to the microsecond.
 
     Attributes:
-        frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`, `submit`
-            and `duration` (int64 microseconds, `submit` since the origin; no duration for work without an
-            end), `request.<resource>` (int64, the total of the job), then the columns named in `extra`, and
-            where labels name elastic quotas of the cluster `QUOTA_NAME`.
+        frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`. `submit`
+            and `duration` are int64 microseconds, `submit` since the origin; work without an end has no
+            duration. `request.<resource>` is int64, the total of the job. Then come the columns named in
+            `extra`, and `QUOTA_NAME` where labels name elastic quotas of the cluster.
         resources: what jobs ask for, sorted.
         record: what happened according to the trace, where that is played.
         extra: further columns of the trace, requested run times, and what was recorded of starts and ends;

@@ -24,8 +24,8 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
         frame: a trace's rows, valid, in the schema's types.
 
     Returns:
-        The trace's columns with one row a job: `pods` is the number of pods over all pod sets,
-        `request.<resource>` the total of the job, `namespace` and `user` are never null; `ROW` and `ROWS` say
+        The trace's columns with one row a job: `pods` is the number of pods over all pod sets, and
+        `request.<resource>` the total of the job. `namespace` and `user` are never null. `ROW` and `ROWS` say
         which rows of the file it is. Other columns of a pod set (`labels`, ...) are absent.
     """
     resources = resources_of(frame.columns)

@@ -160,7 +160,7 @@ class Shake:
         """`N[@SEED]`, and then, with commas between them, what else than arrivals is moved and how far.
 
         Raises:
-            OptionError: not of that form, or fewer than two twins, of which nothing can be said.
+            OptionError: not of that form, or fewer than two twins, which say nothing.
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:

@@ -160,8 +160,8 @@ def start(
         topology: how nodes are grouped, see `Starter`.
 
     Raises:
-        TraceError: jobs that ask for nothing, names that Kubernetes would not accept, a node too small for
-            some pod, more nodes than there can be, or weights of queues that the trace does not have.
+        TraceError: jobs that ask for nothing, names that Kubernetes refuses, a node too small for some pod,
+            too many nodes, or weights of queues that are not in the trace.
     """
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}

@@ -38,9 +38,9 @@ _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 class Tenants(Value):
     """New queues, one step after the other.
 
-    `column:NAME` takes another column as the queue, `top:N` keeps the queues with most jobs and puts the
-    others into `other`, `hash:N` spreads queues over N by their names, `names` makes them names that
-    Kubernetes accepts, and `map:FILE` gives them the LocalQueues and namespaces of a file.
+    `column:NAME` takes another column as the queue. `top:N` keeps the queues with most jobs and puts the
+    others into `other`. `hash:N` spreads queues over N by their names. `names` makes them names that
+    Kubernetes accepts. `map:FILE` gives them the LocalQueues and namespaces of a file.
 
     Attributes:
         steps: the kind of each, and its argument.

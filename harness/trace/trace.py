@@ -47,7 +47,7 @@ class Trace:
         kind: whether `submit_time` is a timestamp or a duration.
         time_zone: of the timestamps; None if they have none.
         origin: what simulated times count from, microseconds since the epoch: the first submit time floored
-            to a whole second; 0 for durations, of which no window was chosen.
+            to a whole second; 0 for durations without a chosen window.
         sha256: of the file's bytes; of a folder, of all files in it; "" where nobody asked for it.
         metadata: what the file says about itself (`harness.source`, `harness.license`, ...).
         rows_read: how many job records the source holds.

@@ -62,9 +62,9 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
     """What a trace asks for that a cluster does not have: queues, priority classes, room for its jobs.
 
-    A queue is unknown if the cluster has ClusterQueues and it is neither a LocalQueue of its namespace that
-    leads to one of them, nor one of them, nor an ElasticQuota. A job is larger than the cluster if the least
-    it can start with (`min_pods`) is.
+    With ClusterQueues, a queue is known if it is a LocalQueue of its namespace that leads to one of them, or
+    one of them, or an ElasticQuota. A job is larger than the cluster if the least it can start with
+    (`min_pods`) is.
 
     Args:
         trace: the jobs.

@@ -49,7 +49,7 @@ class Comparison:
     Args:
         runs: at least one.
         baseline: name of the run that the others are compared with; the first by default.
-        chosen: how the baseline came to be the first; by default it is told from how the runs were given.
+        chosen: how the baseline came to be the first; by default it follows from how the runs were given.
         shake: which twins of the runs are compared in their place; none by default.
         twins: these twins: for each run, in the order given.
 
@@ -58,16 +58,16 @@ class Comparison:
         names: what each run is called: its label; where that is not enough, its folder's name or path.
         head: what they differ in.
         pairs: the jobs that they have in common.
-        shares: over what each run is measured; nothing where twins are compared, of which those of one number
-            share windows.
+        shares: the window of each run; nothing where twins are compared, because twins of one number share
+            windows.
         window: what is added up over time is of it; None where arrivals differ, and each run has its own, or
             twins are compared.
         shake: which twins are compared; None where the runs themselves are.
         twins: for each run its twins.
 
     Raises:
-        RunError: the runs have too few jobs in common, or one is given twice; or there is no such baseline;
-            or twins are to be compared of runs that have not all the same jobs.
+        RunError: the runs have too few jobs in common, or one is given twice. There is no such baseline. Or
+            twins are to be compared, and the runs differ in jobs.
     """
 
     def __init__(

@@ -184,8 +184,8 @@ class Condition:
     def _ends(self, comparison: Comparison, row: Row, place: int) -> tuple[float, float]:
         """The ends of the interval that the bound is held against.
 
-        That of the mean for a bound without a sign, else of the change: as a part of the baseline's value
-        for a bound in per cent, else in the metric's unit.
+        That of the mean for a bound without a sign, else of the change. A change is a part of the baseline's
+        value for a bound in per cent, else it is in the metric's unit.
         """
         measured = row.measured
         if self.sign and self.bound.endswith("%"):

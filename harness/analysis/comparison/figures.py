@@ -103,8 +103,8 @@ def _of_baseline(part: float, unit: str) -> str:
 def told(change: Change, unit: str, digits: int | None = None) -> tuple[str, str]:
     """How a value differs from the baseline's, with its interval; and the sign for what is said of it.
 
-    In per cent of the baseline, called relative where the value itself is in per cent; where the baseline's
-    value is 0, or the values are of both signs, in the metric's unit, which then is points.
+    In per cent of the baseline, called relative where the value itself is in per cent. It is in the metric's
+    unit, or in points, where the baseline's value is 0 or the values are of both signs.
     """
     if change.ground is Ground.RUN_TIMES:
         return "", _RUN_TIMES

@@ -23,8 +23,8 @@ Kinds: TypeAlias = dict[str, dict[str, Any]]
 def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     """What differs between the nodes of two clusters.
 
-    Told are kinds of nodes that were added, removed or changed, nodes that left or joined a kind because
-    something of them changed, and labels that tell too many apart for kinds.
+    It names kinds of nodes that were added, removed or changed, and nodes that left or joined a kind because
+    they changed. It also names labels that divide nodes into too many kinds.
 
     Args:
         base: what `node_kinds` made of the first cluster.

@@ -32,7 +32,7 @@ class Pairs:
         jobs: for each run how many it has.
         rows: for each run the rows of the common jobs in `jobs.parquet`, in order of arrival in the baseline.
         same_arrivals: whether the common jobs arrive at the same times in all runs, and others only after the
-            end of runs that were stopped: up to there all runs see the same.
+            end of stopped runs. Up to there all runs see the same.
         shifts: for each run what makes a time since its origin one since the baseline's. Times are compared
             as runs write them: a window moves the origin, and its jobs still arrive when they do in the
             whole trace. Where all common jobs arrive alike since the origins, that is what counts.

@@ -36,7 +36,7 @@ class _Aim(NamedTuple):
         group: of `GROUPS`, what it tells of.
         metric: its name.
         name: what it is about, in a word or two.
-        told: how a value is told.
+        told: how a value is written.
         of_resource: whether it is of the resource that the comparison is about.
         counts: whether it is of interest only where it is not 0.
     """

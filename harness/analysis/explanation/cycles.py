@@ -72,7 +72,7 @@ class Cycle:
         """The cycle in lines.
 
         Args:
-            jobs: tell what concerns these, and count the rest; everything is told where none is given.
+            jobs: tell what concerns these, and count the rest; without any, tell everything.
         """
         shown: list[Said] = []
         besides: Counter[str] = Counter()

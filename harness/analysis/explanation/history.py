@@ -126,8 +126,8 @@ class History:
     Attributes:
         job: its row in `jobs.parquet`, times in microseconds since the origin.
         stretches: in order.
-        behind: for a job that waits first and of which the policy recorded no refusal then: the last refusal,
-            else rejection, of another job of its queue, with that job's name.
+        behind: for a job that waits first, without a refusal of its own then: the last refusal, else
+            rejection, of another job of its queue, with that job's name.
         end: the end of the measured span.
         standings: how the job stood after each instant at which something was decided about it.
     """

@@ -45,8 +45,8 @@ def asked_for(run: Run, window: Window, only: pl.Series | None = None) -> dict[s
         window: what is measured.
         only: whether each job of the run counts, see `counted`.
 
-    It counts whole, also of a job that has not run so long. Pods of the manifests that ran before, of which
-    nobody knows how long they run, do not count. Runs of schema 2 do not say, and have no resource here.
+    It counts whole, also of a job that has not run so long. Pods of the manifests that ran before, with
+    unknown run times, do not count. Runs of schema 2 do not say, and have no resource here.
     """
     amounts = request_columns(run)
     if not amounts:

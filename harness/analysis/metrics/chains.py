@@ -85,8 +85,8 @@ def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
 def loops(run: Run, preemptions: pl.DataFrame) -> pl.DataFrame:
     """The preemptions of jobs that the same holder had preempted before, to no avail for either side.
 
-    Since the preemption before this one, which was for a job of the same holder, neither the victim nor that
-    job has progressed; the victim was admitted again, or a pod of it that had been evicted was bound again.
+    The preemption before this one was for a job of the same holder. Since then neither the victim nor that
+    job has progressed. The victim was admitted again, or a pod of it that had been evicted was bound again.
     The pods of a gang that is taken apart pod by pod are no loop.
 
     Columns: those of `preemptions`, and `since`, the time of the preemption before.

@@ -122,8 +122,8 @@ def _lost_for(run: Run, lost: pl.DataFrame, pods: pl.DataFrame) -> Iterator[Meas
     """What was lost for each queue.
 
     Where several preemptors took pods of a job at one instant, its loss is divided among them by the
-    resource-time of the pods that each took: from when these were bound, or the progress began that was lost.
-    What none of these pods asks for is divided by their time alone.
+    resource-time of the pods that each took. That counts from when these were bound, or from when the lost
+    progress began. What none of these pods asks for is divided by their time alone.
     """
     if lost.is_empty() or pods.is_empty():
         return

@@ -103,7 +103,7 @@ def _later(share: float | None, scope: str) -> Measurement:
 def _completions(run: Run) -> pl.DataFrame:
     """`job_id`, `completion` (microseconds, so far) and whether it has `finished`, of all jobs in order.
 
-    Both are null of those that were refused at their arrival, or of which nobody knows how long they run.
+    Both are null for those that were refused at their arrival, or whose run time nobody knows.
     """
     times = job_times(run, run.window, "job", "completion", "finished", only=counted(run))
     jobs = run.scan("jobs").select("job_id").with_row_index("job").collect()

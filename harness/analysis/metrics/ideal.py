@@ -22,7 +22,7 @@ class Wants(NamedTuple):
     """What holders ask for, cell by cell.
 
     At the water level x a holder has the share `weight * x` and consumes `rate * x` of a resource, as a part
-    of all that there is of it; it has its `demand` at the level `limit` and stops there. Where a holder gets
+    of all that there is of it. It has its `demand` at the level `limit` and stops there. Where a holder gets
     nothing, all of these are 0.
 
     Attributes:
@@ -104,9 +104,9 @@ def _guess(wants: Wants) -> Floats:
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:
     """The level at which the next resource is full, and for each resource whether it is; infinite if none is.
 
-    Consumption is a concave function of the level. Going on from anywhere as if no holder stopped on the way
-    leads to a level that is not too high; repeated, it rises to the right one, and is exact once no holder
-    stops on the way.
+    Consumption is a concave function of the level. To go on from anywhere as if no holder stopped on the way
+    leads to a level that is not too high. Repeated, the level rises to the right one, and is exact once no
+    holder stops on the way.
 
     Args:
         wants: what the holders that still rise ask for.

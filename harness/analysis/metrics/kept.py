@@ -22,8 +22,8 @@ _POD = "pod_number"
 def kept_progress(run: Run, window: Window) -> Ints:
     """For each job, in order of arrival, what it has kept by the end of a window, microseconds.
 
-    It is at most the job's duration. It is 0 for jobs that have finished by then, of which nobody asks, and
-    for those of which nobody knows how long they run.
+    It is at most the job's duration. It is 0 for jobs that have finished by then, and for those whose run
+    time nobody knows.
     """
     there = run.micros("jobs").collect_schema()
     before = [RAN_BEFORE] if RAN_BEFORE in there else []

@@ -175,7 +175,7 @@ class _Pods:
     def _admitted(self, pods: int, detail: str | None) -> list[int]:
         """How many pods of each pod set wait when so many of all are admitted, of those that have not ended.
 
-        Of which pod sets there are fewer, and how many, is in the detail; else the last ones are left out.
+        The detail has the pod sets that get fewer, and how many; else the last ones are left out.
         """
         admitted = self._left
         if len(self._sets) > 1 and pods < sum(self._left):

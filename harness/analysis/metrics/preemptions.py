@@ -17,8 +17,9 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
     """The decisions to preempt, in order, one row a pod; a job that goes as a whole is one row.
 
     Columns: `time, job` and `by` (the rows of both in `jobs.parquet`), `queue` and `by_queue` (which both
-    name), `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of both),
-    `pod` (its number, null where the job goes as a whole), `successor`, `seq, pods, reason, detail`.
+        name). `quota` (which the job counts against, or null), `victim` and `beneficiary` (the holders of
+        both). `pod` (its number, null where the job goes as a whole), `successor`, `seq, pods, reason,
+        detail`.
     """
     rows = (
         run.micros("decisions")

@@ -186,7 +186,7 @@ class _Over:
 
     Attributes:
         resource: the same.
-        trees: the quotas of which jobs use some.
+        trees: the quotas that jobs use some of.
         sums: ClusterQueue with a quota for the resource, be it 0 -> resource-time.
     """
 

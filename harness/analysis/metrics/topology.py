@@ -63,8 +63,8 @@ def _within(window: Window) -> pl.Expr:
 def _answers(run: Run, window: Window) -> pl.DataFrame:
     """Refusals and admissions: `time, job, action`, and what each says of a place in a topology.
 
-    An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`, and it is
-    for a place `alone` where there was quota for all when the head was looked at, or is after its cycle.
+    An admission says in which domains pods are `placed`; a refusal says that pods are `unplaced`. It is for a
+    place `alone` if there was quota for all when the head was looked at, or is after its cycle.
     """
     detail = pl.col("detail").cast(pl.String)
     said = {

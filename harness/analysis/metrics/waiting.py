@@ -156,13 +156,13 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
         window: what is measured.
         only: whether each job of the run counts; all of them by default.
         columns: which to answer, of: job, its row in `jobs.parquet`; queue (an enumeration, in the order of
-            names), priority; started and finished, whether it has; submit, first_start, total (without
-            progress), completion, delay (completion less the duration) and admission (from the first
-            admission to first progress, which on nodes needs all pods of a gang bound; null where it was
-            never admitted) in microseconds; slowdown. Where a job has not come so far they are what has
-            accrued: as if it began now, and ran to its end from what it has kept. Also length, its duration
-            or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for, times its
-            duration.
+            names), priority; started and finished, whether it has; slowdown. In microseconds: submit,
+            first_start, total (without progress), completion, delay (completion less the duration) and
+            admission. Admission is from the first admission to first progress, which on nodes needs all pods
+            of a gang bound; it is null where the job was never admitted. Where a job has not come so far they
+            are what has accrued: as if it began now, and ran to its end from what it has kept. Also length,
+            its duration or `SHORTEST`; and weight, the largest part of any capacity that its pods ask for,
+            times its duration.
     """
     every = _short_times(run, window)
     if every is None:
@@ -283,7 +283,7 @@ def _figures(
         name: of the column.
         shape: how it is summed up.
         jobs: the jobs that it is of.
-        kinds: what they are told apart by.
+        kinds: how they are divided.
 
     Returns:
         For `ALL` one row; for each kind a row for each of its names.
@@ -339,7 +339,7 @@ def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | Non
         only: whether each job of the run counts; all of them by default.
 
     Returns:
-        The means in the order of the groups, without those of which no job counts.
+        The means in the order of the groups, without groups where no job counts.
     """
     times = _Jobs(run, window, only).times("job", "slowdown")
     slowdown = times["slowdown"].to_numpy()

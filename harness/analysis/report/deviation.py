@@ -23,7 +23,7 @@ class Deviation(NamedTuple):
 
     Attributes:
         changes: `series` (always 0), `time` and `level`, half the sum of all differences between the shares
-            and the ideal ones: the part of the cluster that is with the wrong holders.
+            and the ideal ones. That is the part of the cluster with the wrong holders.
         excess: holder -> its share minus its ideal share, on average over the run's window.
     """
 

@@ -55,7 +55,7 @@ class Material:
     Args:
         comparison: the runs.
         command: the command line that makes the report, if there was one.
-        part: of which time jobs are shown one by one, as `FROM..TO`.
+        part: the time that shows jobs one by one, as `FROM..TO`.
 
     Raises:
         InputError: a time of the part is none of the run.
@@ -71,7 +71,7 @@ class Material:
         windows: for each run its own window, on the axis of time.
         window: from the first submission to the end of the run that ends last: the axis of time.
         resource: what charts of amounts show: the resource that the baseline uses most of.
-        part: the time of which jobs are shown one by one; None if nobody asked.
+        part: the time that shows jobs one by one; None if nobody asked.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ def per_pixel(changes: pl.DataFrame, window: Window, pixels: int) -> pl.DataFram
 
     Args:
         changes: `series`, `time` in microseconds and `level`, an integer that holds from then until the next
-            row of the series, the last one to the end of the window; in order of time, and of two rows of one
+            row of the series, or the end of the window. Rows are in order of time, and of two rows of one
             instant the second counts. Before its first row a level is 0.
         window: what is drawn.
         pixels: how many parts; fewer where the window has not as many microseconds.

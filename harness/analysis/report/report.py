@@ -66,7 +66,7 @@ def compose(
         comparison: the runs.
         plugins: who registered sections.
         command: the command line that makes the report.
-        gantt: of which time jobs are shown one by one, as `FROM..TO`; all of small runs by default.
+        gantt: the time that shows jobs one by one, as `FROM..TO`; all of small runs by default.
 
     Raises:
         PluginError: a section failed.

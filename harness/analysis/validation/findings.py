@@ -66,7 +66,7 @@ class Finding:
         kind: `less` or `more` capacity than the manifests say, or `late` starts.
         object: the kind of what has the capacity: `queue`, `nodes`, `whole`; "" for late starts.
         name: its name.
-        resource: of which; "" for late starts.
+        resource: what is missing; "" for late starts.
         amount: how much less or more, in the resource's unit; for late starts microseconds.
         capacity: what the manifests say; 0 for late starts.
         start, end: the period, microseconds since the origin.

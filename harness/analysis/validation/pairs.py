@@ -22,9 +22,9 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
 
     Returns:
         Columns `job_id, queue, priority`, `size` (a class, as text), `hour` (of the day of submission, UTC),
-        `submit`, `recorded` and `simulated` (first starts, microseconds since the origin; the latter is null
-        for a job that never starts there), `wait`, `simulated_wait`, `error` (simulated less recorded start),
-        `recorded_evictions`, `simulated_evictions`.
+        `submit`, `wait`, `simulated_wait`, `recorded_evictions`, `simulated_evictions`. `recorded` and
+        `simulated` are first starts, microseconds since the origin; the latter is null for a job that never
+        starts there. `error` is the simulated start less the recorded one.
 
     Raises:
         RunError: they are of different traces, or no job started in the record.

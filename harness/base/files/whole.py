@@ -124,7 +124,7 @@ def _make(folder: Path, made: list[Path]) -> None:
     """Make a folder and those above it, and say which were not there.
 
     One above may be removed again just now, by another process that fails. There are also places that are
-    there and take no folder of any name (`/proc`), of which the system says the same.
+    there and take no folder of any name (`/proc`); the system says the same of them.
     """
     for tries_left in reversed(range(_TRIES)):
         try:

@@ -26,7 +26,7 @@ class _State(NamedTuple):
 
     Attributes:
         cluster: what there is.
-        specs: the objects that have a manifest -> what tells specs apart of which Kueue makes the same.
+        specs: the objects that have a manifest -> what tells two specs apart that Kueue treats alike.
     """
 
     cluster: Cluster

@@ -141,7 +141,7 @@ class _World:
     """The manifests of a cluster while they are patched.
 
     Args:
-        manifests: with Nodes in the place of the pools of which patches name a node.
+        manifests: with Nodes in the place of the pools where patches name a node.
         faults: where faults are added.
         given: the manifests with these pools.
     """

@@ -216,7 +216,7 @@ class Coverage:
 
     Args:
         rows: what is said, of each path once.
-        strict: whether a manifest with a field of which nothing is known is refused, as its component does.
+        strict: whether a manifest with an unknown field is refused, as its component does.
     """
 
     def __init__(self, *rows: Iterable[Row], strict: bool = False) -> None:

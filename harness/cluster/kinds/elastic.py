@@ -92,9 +92,9 @@ def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
 class QuotaLeaves:
     """Which elastic quota pods count against, whatever the semantics of the quotas are.
 
-    It is the leaf that a pod's label names, else the one of its namespace, else the one that is called like
-    its job's queue, or like the ClusterQueue of that LocalQueue. With Koordinator's quotas a label that names
-    none says that the pod belongs to none.
+    It is the leaf that a pod's label names, else the one of its namespace. Else it is the one that is called
+    like its job's queue, or like the ClusterQueue of that LocalQueue. With Koordinator's quotas a label that
+    names none says that the pod belongs to none.
 
     Args:
         cluster: its elastic quotas and LocalQueues count.

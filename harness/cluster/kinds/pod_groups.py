@@ -63,7 +63,7 @@ def membership_of(
 ) -> Membership | None:
     """The group of a pod: its PodGroup, else one whose size a label gives.
 
-    None when it names no group, or one of which nobody says how large it is.
+    None when it names no group, or a group of unknown size.
     """
     name = group_name(labels)
     if not name:

@@ -136,8 +136,8 @@ class PodSpec:
     """All that a scheduler reads of a pod's `spec`.
 
     Attributes:
-        requests: resource -> amount, of which some may be 0: the larger of all containers together and of
-            each init container, plus the overhead.
+        requests: resource -> amount, which may be 0: the larger of all containers together and of each init
+            container, plus the overhead.
         scored_cpu, scored_memory: the same with defaults for containers that do not say, for scores.
         host_ports: ports taken of the node.
         node_name: the only node it may run on, or "".

@@ -19,9 +19,9 @@ class WebhookFault(Fault):
 class Fields:
     """A mapping of a manifest that is being read.
 
-    A getter notes the field as read, answers its value or the default, and adds a fault (instead of raising)
-    when the value has the wrong type, so that one pass finds everything. `unread()` tells what nobody asked
-    for.
+    A getter notes the field as read, and answers its value or the default. It adds a fault (instead of
+    raising) when the value has the wrong type, so that one pass finds everything. `unread()` tells what
+    nobody asked for.
 
     Args:
         value: the mapping; anything else is a fault.

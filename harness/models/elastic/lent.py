@@ -32,8 +32,8 @@ class Lent:
     def may_lose(self, leaf: Quota) -> bool:
         """Whether a quota uses more than it is guaranteed, seen from a claimant elsewhere in the tree.
 
-        Every quota in its line that the claimant is not in must do so: what is idle within a group of quotas
-        is the group's own, and a group that keeps to its guarantee loses nothing to others.
+        Every quota in its line that the claimant is not in must do so. What is idle within a group of quotas
+        is the group's own. A group that keeps to its guarantee loses nothing to others.
         """
         left = self._left
         for places in self._places_of.get(leaf) or self._apart(leaf):

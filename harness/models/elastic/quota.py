@@ -22,8 +22,8 @@ class Quota:
         name: its name.
         line: itself, the quota above it, and so on up to the root.
         min: resource -> what is guaranteed; what is not named is 0.
-        max: resource -> bound; what is not named has none, but for cpu, memory and ephemeral storage, of
-            which it allows nothing unless only what it names counts.
+        max: resource -> bound; what is not named has none. But it allows no cpu, memory or ephemeral storage
+            that it does not name, unless only what it names counts.
         used: resource -> what is charged.
         leaving: resource -> the part of it that is about to be given back.
         firm: resource -> the part of it that pods hold which must not be preempted, as far as that counts.

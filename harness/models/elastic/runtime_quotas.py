@@ -71,8 +71,8 @@ class RuntimeQuotas:
         capacity: resource -> what all nodes have together.
         scales: whether guarantees that exceed what there is are scaled down (`enableMinQuotaScale`).
         quirks: whether two things are as only Koordinator's code explains them. A guarantee is scaled when
-            its own quota, or one below it, is asked for, and not when another one is; and a quota without
-            quotas below it that does not lend is taken to ask for nothing until it has had a pod.
+            its own quota, or one below it, is asked for, and not when another one is. A quota without quotas
+            below it that does not lend is taken to ask for nothing until it has had a pod.
         trees: whether quotas of other trees share what their root says, and nothing else (`MultiQuotaTree`);
             else all quotas are in one tree.
 

@@ -59,8 +59,8 @@ class QuotaTree:
     Args:
         manifests: the quotas by name.
         hierarchical: whether quotas above bound those below; otherwise only leaves count, each by itself.
-        runtimes: what quotas may use, where that follows from what all ask for (Koordinator); of a `max` only
-            what it names counts then, no quota above bounds those below, and nominated pods do not count.
+        runtimes: what quotas may use, where that follows from what all ask for (Koordinator). Of a `max` only
+            what it names counts then. No quota above bounds those below, and nominated pods do not count.
         asks_above: whether the quotas above one keep to their runtimes, too (`enableCheckParentQuota`).
 
     Attributes:

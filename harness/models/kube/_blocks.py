@@ -75,7 +75,7 @@ class EqualPods:
         """Have the pods fail that come after a place and before another one, by other plugins than before.
 
         Returns:
-            Those of which that is to be recorded, the first one first.
+            Those that are to be recorded with it, the first one first.
         """
         first, last = self.behind(place - 1), self.behind(reached)
         if first >= last:

@@ -105,8 +105,8 @@ class PermitGang:
 class PermitGangs:
     """Which pods of gangs are tried, which wait with a place, and for how long.
 
-    A gang is the pods that name one group whose policy is `gang`, of any job (reference), or a job of the
-    trace that makes progress only as a whole and names none; its `minCount` is then `min_pods`, else the
+    A gang is the pods that name one group whose policy is `gang`, of any job (reference). It is also a job of
+    the trace that makes progress only as a whole and names none. Its `minCount` is then `min_pods`, else the
     number of its pods. Pods of a group with the policy `basic` are scheduled one by one (policies).
 
     Args:
@@ -174,7 +174,7 @@ class PermitGangs:
     def place(self, gang: PermitGang, pod: PodInfo, now: int) -> Sequence[PodInfo]:
         """A pod got a place; answers who is bound by that.
 
-        Pods with a place wait until at least `minCount` of their gang have one; then all of them are bound
+        Pods with a place wait until at least `minCount` of their gang have one. Then all of them are bound
         (page, WaitOnPermit), and later ones as soon as they have a place (`minCount` is the least, KEP).
         """
         del gang.unplaced[pod]
@@ -250,7 +250,7 @@ class PermitGangs:
     def next_wake(self) -> Wake | None:
         """When the next gang gives up, if that was not asked for yet.
 
-        A gang that gave up before keeps a replay alive only if something has happened since: else gangs that
+        A gang that gave up before keeps a replay alive only if something has happened since. Else gangs that
         are too large for what is free would take each other's places for ever.
         """
         gang = next(iter(self._waiting), None)

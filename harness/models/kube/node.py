@@ -117,8 +117,8 @@ class NodeInfo:
     def balanced(self, free_cpu: int, free_memory: int) -> int:
         """0 to 100: how evenly cpu and memory are requested if these amounts are free.
 
-        It is 100 minus half of the difference between the requested fractions, in IEEE doubles and
-        truncated as kube-scheduler does; a resource that the node does not have does not count.
+        It is 100 minus half of the difference between the requested fractions, in IEEE doubles and truncated
+        as kube-scheduler does. A resource that the node does not have does not count.
         """
         cpu, memory = self.allocatable[CPU], self.allocatable[MEMORY]
         if cpu <= 0 or memory <= 0:

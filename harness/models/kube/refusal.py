@@ -62,8 +62,8 @@ class NobodyLower:
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`.
 
-        Room that is kept for nominated pods only makes fewer nodes fit, and for the same reason, unless they
-        have affinities, or nodes lack something else for it with them in place.
+        Room that is kept for nominated pods only makes fewer nodes fit, and for the same reason. It is
+        different if they have affinities, or if nodes lack something else with them in place.
         """
         cache, shape = self._cache, pod.template.shape
         if cache.expecting and (cache.repelling or cache.attracting):

@@ -20,10 +20,10 @@ _OF_POD = '"kind": "Pod"'
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """One job for each pod that is bound to a node of the cluster, in the order in which they started.
 
-    Then one for each pod that waits for a node, in the order of the manifests, but for those that another
-    scheduler is to place (`schedulerName`), and for each that its node has no room for: no kubelet would run
-    it. They run until they are preempted, for nobody knows how long; then they come back as any other job. A
-    pod that is terminating runs until it is gone, for as long as `standing.leaving` says.
+    Then one for each pod that waits for a node, in the order of the manifests. Left out are those that
+    another scheduler is to place (`schedulerName`), and each that its node has no room for: no kubelet would
+    run it. They run until they are preempted, for nobody knows how long; then they come back as any other
+    job. A pod that is terminating runs until it is gone, for as long as `standing.leaving` says.
 
     Args:
         cluster: its pods, nodes and priority classes.

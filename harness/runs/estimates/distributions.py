@@ -98,7 +98,7 @@ class Draws(NamedTuple):
     def beside(self, running: Sequence[int]) -> Draws:
         """The same for one that waits, given how long jobs of its group have run that run now.
 
-        A part of the group is as likely as it is that jobs of it run longer than these have (Bayes' rule): a
+        A part of the group is as likely as it is that jobs of it run longer than these have (Bayes' rule). A
         user's series of long jobs shows by those that still run, and it waits longer than one of short ones.
 
         Args:
@@ -159,7 +159,7 @@ class Ended:
     """The jobs of a history that ended, by group: made once for all the times by which something is asked.
 
     Args:
-        jobs: in the order in which the latest are told apart; ascending by end where `by` is asked.
+        jobs: in the order that says which are the latest; ascending by end where `by` is asked.
     """
 
     def __init__(self, jobs: Iterable[Ran]) -> None:

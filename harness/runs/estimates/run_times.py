@@ -48,7 +48,7 @@ class RunTimesOfWork(Value):
     Attributes:
         choice: what is done with it: `draw`, `drop`, `limit` or a run time; "" where none takes part.
         seed: of the draws.
-        times: by namespace and name the run times, microseconds, of those of which they are known.
+        times: by namespace and name the run times, microseconds, where they are known.
         said: what was done with how many, in a sentence; "" where none takes part.
         unknown: why nobody knows how long some of it runs, in a sentence; "" where all run times are known.
     """

@@ -151,7 +151,7 @@ class Judged:
 
     Raises:
         RunError: no item was made, or a metric was not measured.
-        OptionError: a text is no metric, or does not say of which resource.
+        OptionError: a text is no metric, or does not name its resource.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
         given: whether somebody wrote it, so that a resource that is left out is asked for.
 
     Raises:
-        OptionError: the text is no metric, does not say of which resource, or has no direction.
+        OptionError: the text is no metric, does not name its resource, or has no direction.
         RunError: nothing like that was measured.
     """
     try:

@@ -126,7 +126,7 @@ def _faults_of_points(bench: Bench) -> list[Fault]:
     """What is wrong with the values of an experiment.
 
     They are tried in points that are items. Where one fails each value is tried alone besides, so that the
-    fault is told with the field that it is in, and those of other fields are told, too.
+    fault names its field, and those of other fields are found, too.
     """
     together = Faults()
     for where, point in (*_starts(bench, alone=False), *_trials(bench, alone=False)):

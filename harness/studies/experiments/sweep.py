@@ -85,7 +85,7 @@ class Sweep:
             workers: how many processes of this machine make them; by default as many as there are cores and
                 memory for, and at most one for each item. One is this process.
             executor: makes them instead, wherever it is.
-            watch: is told at the beginning, and of each item that was made.
+            watch: hears of the beginning, and of each item that was made.
 
         Raises:
             OptionError: both workers and an executor are given.

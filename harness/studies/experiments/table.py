@@ -117,7 +117,7 @@ def _effects(judged: Judged, measured: Measurement) -> str:
 def moved(value: float, base: float | None, measured: Measurement) -> str:
     """A difference of a metric from a first value, as comparisons tell it: in per cent of that.
 
-    Where that is 0 or below, it is told in the metric's unit.
+    Where that is 0 or below, it is in the metric's unit.
     """
     relative = base is not None and base > 0
     each = value / base if relative and base else value

@@ -31,7 +31,7 @@ class Quota(NamedTuple):
     """What a Workload holds.
 
     Attributes:
-        queue: of which ClusterQueue.
+        queue: its ClusterQueue.
         flavors: pod set -> resource -> flavor.
         counts: how many pods of each pod set.
         reserved, admitted: since when, microseconds since 1970.

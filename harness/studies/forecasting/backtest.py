@@ -129,7 +129,7 @@ class Coverage(NamedTuple):
         by_moment: the mean over moments of that share: one at which hundreds wait counts once.
         before, after: the shares before the p10 and after the p90.
         width: the median of p90 less p10, microseconds; None where most p90 are later than the horizon.
-        error: the median size of the p50's error, of starts of which both are known, microseconds.
+        error: the median size of the p50's error, over starts where both are known, microseconds.
     """
 
     starts: int
@@ -222,8 +222,8 @@ def judged_at(
 ) -> list[Judged]:
     """Forecasts at moments drawn evenly from the second half of a record, at which something waited.
 
-    Where some had not started when the record ended, they are moments whose horizon it covers: of later ones
-    nobody knows all starts, and those that are known are the early ones.
+    Where some had not started when the record ended, they are moments whose horizon it covers. Of later ones
+    nobody knows all starts, and the known ones are the early ones.
 
     Raises:
         InputError: there are no such moments.

@@ -67,7 +67,7 @@ def futures_of(
         workers: how many processes of this machine play them; by default as many as there are cores and
             memory for. One is this process.
         executor: plays them instead.
-        watch: is told how many of how many are played.
+        watch: hears how many of all are played.
 
     Raises:
         OptionError: both workers and an executor are given, or there is no such number of processes.

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 def quantile(times: Sequence[int | None], share: float) -> float | None:
     """The time by which it has happened in a share of the futures; None where it has not in so many.
 
-    Of n futures the i-th time stands for the share i / (n + 1), so that an outcome of the same kind as the
-    futures lies between two of these with that probability, however few futures there are.
+    Of n futures the i-th time stands for the share i / (n + 1). An outcome of the same kind as the futures
+    then lies between two of these with that probability, however few futures there are.
 
     Args:
         times: when it happens in each future; None for not at all.

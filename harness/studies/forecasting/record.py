@@ -129,12 +129,11 @@ class RecordOfTrace:
 def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordOfTrace:
     """What a trace says happened to the jobs of a history.
 
-    Jobs of which nobody knows whether they ever ran are left out, but for those that still waited when a
-    replay ended.
+    Jobs that may never have run are left out, but for those that still waited when a replay ended.
 
     Raises:
         TraceError: it has no record.
-        OptionError: the cluster has nodes or flavors, of which the record does not say which were used.
+        OptionError: the cluster has nodes or flavors, and the record does not say which were used.
     """
     check_recorded(trace)
     several = [

@@ -107,7 +107,7 @@ class Answer:
         counts: pod set -> pods, where it gets fewer than all.
         nodes: node -> how many of its pods are there.
         topology: pod set -> the domains that it gets, as Kueue writes them.
-        victims: who is told to go for it.
+        victims: who is preempted for it.
         moves: what happens to others in the same cycles.
         changes: the smallest changes that let it start, each of its kind; None where nobody looked.
     """

@@ -92,7 +92,7 @@ class Question:
         """The largest gangs that would start now.
 
         Args:
-            largest: of which resource, and between which sizes: `nvidia.com/gpu=1..512`.
+            largest: the resource, and the sizes to try: `nvidia.com/gpu=1..512`.
             shape: what one pod asks for: `nvidia.com/gpu=8,cpu=32,memory=200Gi`.
             queue: of this queue alone; None for all.
 

@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     """What a change leads to.
 
     Attributes:
-        rank: 0 where the job starts, 1 where others are told to go for it, 2 where it waits as before.
+        rank: 0 where the job starts, 1 where others are preempted for it, 2 where it waits as before.
         victims: the ids of these.
     """
 

@@ -29,7 +29,7 @@ class Shape(NamedTuple):
     """What is asked for.
 
     Attributes:
-        resource: of which the size of a gang is told.
+        resource: what the size of a gang counts.
         least, most: of that, between which sizes are tried.
         pod: what one pod asks for, resource -> amount.
     """
@@ -51,8 +51,8 @@ class Size(NamedTuple):
 
     Attributes:
         pods: how many.
-        amount: of the resource that sizes are told of.
-        victims: how many others are told to go for it.
+        amount: of the resource that sizes count.
+        victims: how many others are preempted for it.
     """
 
     pods: int
@@ -67,7 +67,7 @@ class Largest(NamedTuple):
         queue: the queue, "" for none.
         flavor: the flavor that pods ask for; None for any.
         now: the largest gang that starts now.
-        preempting: the largest one that starts now, or for which others are told to go.
+        preempting: the largest one that starts now, or that others are preempted for.
     """
 
     queue: str

@@ -139,9 +139,9 @@ def search(
 ) -> list[Trial]:
     """Try points, the present one first, each of the others where the search expects most of it.
 
-    With parts a point is tried on one after the other of them before the whole, and pruned as soon as
-    Optuna's `MedianPruner` says so of its gains against the present point on the same part: when the largest
-    so far is below the median of those that other points had on this part.
+    With parts a point is tried on one after the other of them before the whole. It is pruned as soon as
+    Optuna's `MedianPruner` says so of its gains against the present point on the same part. That is when its
+    largest gain so far is below the median of those that other points had on this part.
 
     Args:
         space: what is searched.
@@ -150,7 +150,7 @@ def search(
         first: the present point, which need not be in the space.
         trials: how many are tried.
         seed: equal seeds try equal points.
-        at_once: how many are asked for before any of them is told.
+        at_once: how many are asked for before the first result.
         parts: how many parts there are, for one objective alone; those on which the present point fails say
             nothing.
         sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.

@@ -40,7 +40,7 @@ class Tuning:
         constraints: what must hold.
         trials: how many points are tried.
         seed: equal seeds try equal points.
-        at_once: how many points are asked for before any of them is told.
+        at_once: how many points are asked for before the first result.
         search: the window of the trace that is searched on; "" for its first half.
         held_out: the window that says how much of the gain survives; "" for its second half.
         parts: windows on which a point is tried before that of the search, and given up if it does worse

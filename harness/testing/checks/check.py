@@ -55,8 +55,8 @@ def check_run(
 
     - *order*: every action follows what was before it; names of pods, preemptors and nodes exist; nothing is
       invented, and no job is lost;
-    - *time*: it never goes backwards; within an instant ends come first, then what is gone, starts and
-      arrivals; work ends exactly when it is done, by the loss model; grace periods are kept exactly;
+    - *time*: it never goes backwards. Within an instant ends come first, then what is gone, starts and
+      arrivals. Work ends exactly when it is done, by the loss model, and grace periods are kept exactly;
     - *capacity*: after every decision, of every node or without nodes of the cluster;
     - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;
     - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, also in the metrics.
@@ -70,7 +70,7 @@ def check_run(
     - `kueue`: the same, stop policies, and who may preempt whom;
     - `elastic`: `max` of elastic quotas, and with ACK's semantics `min`.
 
-    A history that cannot be followed to its end is told first; the other rules then say nothing.
+    A history that cannot be followed to its end comes first; the other rules then say nothing.
 
     Args:
         run: a run, with or without metrics.

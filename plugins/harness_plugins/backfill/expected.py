@@ -33,7 +33,8 @@ class Expected:
         """How long a job that arrives is expected to run, microseconds.
 
         With `last-two` that is the mean of the last two run times of its user's jobs that have ended, at most
-        what is requested; with fewer than two of them, what is requested (Tsafrir et al. 2007, section 3).
+        what is requested. With fewer than two of them, it is what is requested (Tsafrir et al. 2007, section
+        3).
         """
         if self._estimate == "actual":
             return ENDLESS if job.duration is None else job.duration

@@ -130,7 +130,7 @@ class OnNodes:
     ) -> NodeReservation:
         """See `Capacity`.
 
-        Pods are placed one by one, so that a job can find no nodes where there are more than before; those
+        Pods are placed one by one, so that a job can find no nodes where there are more than before. Those
         that were reserved before are nodes for it all the same.
         """
         snapshot = self._then

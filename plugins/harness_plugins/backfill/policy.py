@@ -47,8 +47,8 @@ class Backfill:
     """Whole jobs, on nodes or within quotas. No tree of quotas delays jobs of another one.
 
     The engine delivers what happens at an instant before it asks once. A batch scheduler decides after each
-    event, so events are kept and played here one by one, in the order that `ties` says: ends in the order in
-    which their jobs had arrived, and submissions in the order of arrival.
+    event, so events are kept and played here one by one, in the order that `ties` says. Ends come in the
+    order in which their jobs had arrived, and submissions in the order of arrival.
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:

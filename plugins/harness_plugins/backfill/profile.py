@@ -38,8 +38,8 @@ class Profile:
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
         """The first moment from `now` on from which a job has quota for so long, and that quota.
 
-        In the last span nobody runs who ever ends, so what could never start then does so at once where
-        the spans before have room: there is always an answer for a job that may start in an empty cluster.
+        In the last span nobody runs who ever ends. What could never start then does so at once where the
+        spans before have room. So there is always an answer for a job that may start in an empty cluster.
         """
         first = roomy = 0
         while first < len(self._times):

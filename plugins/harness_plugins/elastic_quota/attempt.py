@@ -146,9 +146,9 @@ class Attempts:
         Where fewer than all have to be placed together, those that fit are, if they are enough; the others
         are a list of their own afterwards. Room is made for all of a list or for none.
 
-        A gang that no preemption can help fails at its first pod that gets no node, and before anything is
-        placed if its quota has no room for all of it. Where the next search begins is then as before, as it
-        is after an equal gang that is not tried.
+        A gang that no preemption can help fails at its first pod that gets no node. It fails before anything
+        is placed if its quota has no room for all of it. Where the next search begins is then as before, as
+        it is after an equal gang that is not tried.
         """
         start = self._scheduling.start
         outcome = self._try_together(pods, least)

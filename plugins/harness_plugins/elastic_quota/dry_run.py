@@ -80,8 +80,8 @@ class QuotaBound:
     Args:
         exceeded: these.
         usage: the quotas.
-        twice: whether a pod that leaves no room on the node is also held against the quota, where the whole
-            node fails if the quota refuses too, as in scheduler-plugins and Koordinator.
+        twice: whether a pod that leaves no room on the node is also held against the quota. The whole node
+            fails if the quota refuses too, as in scheduler-plugins and Koordinator.
     """
 
     __slots__ = ("_back", "_gone", "_twice", "_usage")

@@ -58,7 +58,7 @@ class Scheduler:
         strategies: the preemption strategies of fair sharing; None for classic preemption.
         weights: fair-sharing weights that replace those of the manifests.
         admission: how usage of LocalQueues is counted; None where it orders no queue.
-        by_namespace: whether LocalQueues of one name in two namespaces are told apart among candidates, too.
+        by_namespace: whether LocalQueues of one name in two namespaces are two among candidates, too.
         evicted_last: whether a workload whose pods were not ready in time queues by its eviction, until it is
             admitted again.
         also: flavor-resources that are used although nobody has a quota for them.

@@ -37,8 +37,8 @@ _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "product
 class _Collection:
     """What is known of one collection.
 
-    Times are microseconds since the trace's start, None where they are not known; `latest` is that of the
-    last event, and requests are by instance: when it asked, and for which fractions of cpu and memory.
+    Times are microseconds since the trace's start, None where they are not known. `latest` is that of the
+    last event. Requests are by instance: when it asked, and for which fractions of cpu and memory.
     """
 
     identity: int

@@ -237,7 +237,7 @@ _PHASES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]]
 def joined(lives: Iterable[Life]) -> list[Life]:
     """Objects, where those that stand for one piece of work, one after the other, are one.
 
-    Kueue makes a new Workload for a Job whose pods were changed, or whose Workload was deleted: those that
+    Kueue makes a new Workload for a Job whose pods were changed, or whose Workload was deleted. Those that
     were made for one owner and deleted again go on in the next one.
     """
     every = list(lives)

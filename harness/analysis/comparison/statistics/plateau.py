@@ -51,8 +51,8 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 def memory(values: NDArray[np.float64], blocks: int) -> float:
     """How many times as large the error of the mean is as so many blocks show it.
 
-    By the largest of the estimates from half and twice as many and from these: where blocks have nothing
-    in common all are of the same error, and the largest of them is on the safe side.
+    By the largest of the estimates from half as many, twice as many, and these. Where blocks have nothing in
+    common all have the same error, and the largest of them is on the safe side.
 
     Args:
         values: a series in order of time.

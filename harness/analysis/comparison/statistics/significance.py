@@ -49,7 +49,7 @@ class Interval(NamedTuple):
 def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> Interval | None:
     """Student's interval of paired differences.
 
-    Where all pairs differ by the same, the interval is a point, and p is 1 for no difference; else 0, or of
+    Where all pairs differ by the same, the interval is a point. Then p is 1 for no difference, else 0; or of
     fewer than `ALIKE` pairs that of a sign test, which is too large for any verdict.
 
     Args:

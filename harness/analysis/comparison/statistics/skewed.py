@@ -24,12 +24,11 @@ def skewness(values: Sequence[float]) -> float:
 def ends_of_mean(estimate: float, error: float, skew: float, count: int) -> tuple[float, float]:
     """The ends of an interval of a mean: on each side the outer one of two.
 
-    One is Student's t, which takes values to be symmetric. The other is corrected for their skewness, by
-    which the ratio of a mean to its error is skewed, to the other side: Hall's transformation ("On the
-    removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992) takes that
-    away up to terms of 1/n. It increases throughout, so its inverse gives ends (Willink, "A confidence
-    interval and test for the mean of an asymmetric distribution", Communications in Statistics: Theory and
-    Methods 34, 2005).
+    One is Student's t, which takes values to be symmetric. The other is corrected for their skewness, which
+    skews the ratio of a mean to its error to the other side. Hall's transformation takes that away up to
+    terms of 1/n ("On the removal of skewness by transformation", Journal of the Royal Statistical Society B
+    54, 1992). It increases throughout, so its inverse gives ends (Willink, "A confidence interval and test
+    for the mean of an asymmetric distribution", Communications in Statistics: Theory and Methods 34, 2005).
 
     Args:
         estimate: the mean.

@@ -25,8 +25,8 @@ class _Scale(NamedTuple):
     Attributes:
         shortest: where it begins; what is shorter is there.
         least: where it ends at least.
-        rough: place -> what stands there.
-        fine: what stands there besides, where there is room.
+        rough: place -> its label.
+        fine: further labels, where there is room.
     """
 
     shortest: int

@@ -38,8 +38,8 @@ NO_KEY = 1 << 62
 class ShapeNodes:
     """Feasibility and scores of one shape on all nodes, by position.
 
-    A node that fits has a key that is lower the better it scores by itself, and among equals the lower its
-    name is: the least key is the node to choose, unless scores that depend on other nodes differ.
+    A node that fits has a key. The key is lower the better the node scores by itself, and among equals the
+    lower its name is. The least key is the node to choose, unless scores that depend on other nodes differ.
 
     Attributes:
         kinds: how each node stands.

@@ -20,7 +20,7 @@ from harness.models.kube.preemption.victims import Candidate, select_victims_on_
 class Enough:
     """Collects candidates until there are as many as wanted, and one of them breaks no budget.
 
-    Of those that break budgets, and of the others, no more than wanted are kept: the search goes on beyond
+    Of those that break budgets, and of the others, no more than wanted are kept. The search goes on beyond
     that while all break budgets, and to its end where none is wanted.
     """
 

@@ -33,7 +33,7 @@ def by_amounts(
     """What a dry run finds; None where more than amounts counts, or where it is to be said what is short.
 
     Args:
-        pod: the preemptor, of which only amounts count.
+        pod: the preemptor; only its amounts count.
         node: the node.
         potential: who may be a victim, most important first.
         bound: what its quota says.

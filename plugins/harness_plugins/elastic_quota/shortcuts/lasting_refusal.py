@@ -30,7 +30,7 @@ class LastingQuotaRefusal:
     """Why a pod, or a gang, failed that may preempt nobody, or not enough of its own quota.
 
     A quota that may not claim its guarantee, and has no less important pods, stays so until its own pods
-    change; nominated pods only add to what is requested of it. A pod without a quota, which preempts by
+    change. Nominated pods only add to what is requested of it. A pod without a quota, which preempts by
     priority, preempts nobody while no less important pod is bound anywhere. Room that is kept for nominated
     pods only makes fewer nodes fit, and for the same reason, unless bound pods have affinities.
 
@@ -95,7 +95,7 @@ class LastingQuotaRefusal:
     def asks_all(self) -> bool:
         """Whether what is asked here is all that the attempt depended on.
 
-        It is where all pods are alike, of one quota and may be preempted, and their quota did not let them
+        It is where all pods are alike, of one quota and may be preempted. Also, their quota did not let them
         in, without any dry run, or nodes have not room for all of them.
         """
         failure = self._refusal.failure

@@ -34,8 +34,8 @@ class Start(NamedTuple):
         counts: pod set -> pods, for pod sets that were admitted with fewer than all.
         flavors: pod set -> resource -> flavor of its admission.
         pods: its Pods that stay on their nodes, by their numbers in the job.
-        ready: whether all of its pods are taken to be ready: the condition says so, or does not say it and
-            all are on their nodes, or there are no nodes.
+        ready: whether all of its pods are taken to be ready. The condition says so, or is missing and all are
+            on their nodes, or there are no nodes.
         expected: whether its pods have had time to be ready since its admission: the condition says that they
             are not, or the manifests have Pods of it.
         leaves: how long it keeps what it holds, where it was told to go before, microseconds; None for its
@@ -66,9 +66,9 @@ class Beginning:
         cluster: the Workloads, and the queues that they are in.
 
     Attributes:
-        starts: those that take part, in the order in which they are told of: who holds quota by the time of
-            its reservation, then who waits by its creation. Left out are those that are finished or
-            deactivated, and those whose queue does not exist.
+        starts: those that take part, in the order of the policy's hearing: who holds quota by the time of its
+            reservation, then who waits by its creation. Left out are those that are finished or deactivated,
+            and those whose queue does not exist.
         crowded: whether those who hold quota hold more than there is, as they may while some are leaving.
     """
 

@@ -18,7 +18,7 @@ class Crashes:
         release: the release.
 
     Attributes:
-        told: where it is told.
+        told: where it is recorded.
     """
 
     def __init__(self, release: Release) -> None:

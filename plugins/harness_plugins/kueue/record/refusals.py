@@ -69,7 +69,7 @@ class Refusals:
     def __call__(self, failed: Failed) -> Mapping[str, Any]:
         """The figures of a failure, see `docs/explain.md` for the fields.
 
-        A reason that comes again, and that targets have yet to go, are told with who stands in the way alone.
+        A reason that comes again, and that targets have yet to go, name only who stands in the way.
         """
         entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
@@ -103,7 +103,7 @@ class Refusals:
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
         """What is short, and why nobody is preempted, where nothing is kept for others.
 
-        Valid by content: all usage that is told, and who is in the way.
+        Valid by content: all usage in the sentence, and who is in the way.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
         cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)

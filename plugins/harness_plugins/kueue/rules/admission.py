@@ -62,7 +62,7 @@ class Preempted(NamedTuple):
     Attributes:
         preemptor: the head.
         assignment: what it is to get.
-        targets: who is told to go; those that are going already are not told again.
+        targets: who is preempted; those that are going already are not preempted again.
     """
 
     preemptor: Workload

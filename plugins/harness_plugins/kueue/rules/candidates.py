@@ -42,7 +42,7 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
     """Holders of a queue's quota that a policy allows to preempt and that use what is needed, in order.
 
     Args:
-        holders: those of the queue; where it orders by usage, holders of the LocalQueue with the highest
+        holders: those of the queue. Where it orders by usage, holders of the LocalQueue with the highest
             usage go first, but those of LocalQueues that cannot be told apart keep their order.
         mask: the flavor-resources that are needed.
         allowed: what the policy allows.

@@ -68,7 +68,7 @@ def outdates(edit: Edit, cache: Cache) -> bool:
     """Whether a change raises the generations in its tree, so that older scan memories are outdated.
 
     A Cohort's does. That of a ClusterQueue does where quotas or limits change, or where it hangs below a
-    cohort that has a parent: the controller of Cohorts then computes the whole tree anew.
+    cohort that has a parent. The controller of Cohorts then computes the whole tree anew.
     """
     if edit.kind != "ClusterQueue" or edit.before is None or edit.after is None:
         return True

@@ -183,7 +183,7 @@ def _sources(
     """Queues of other tenants to reclaim from, and whether the hierarchy puts them below us.
 
     On the way up the cohorts, we have the advantage from the level ABOVE the first node whose own quota
-    covers what is left of the request; each level's free kept quota makes the request smaller. The rest is
+    covers what is left of the request. Each level's free kept quota makes the request smaller. The rest is
     left out where it could not be used.
     """
     tree, queue = cache.tree, incoming.queue

@@ -19,7 +19,7 @@ def most_that_work(
     """Kueue's bisection for the most pods that work; right only if fewer pods never work worse.
 
     It begins with all pods, those included that have ended, and so may find more than are left. Pod sets
-    of which none is left stay out of it.
+    without a pod left stay out of it.
 
     Args:
         asks: what is asked for.

@@ -260,7 +260,7 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
     """How long a workload stays away from its queue after so many time-outs, microseconds.
 
     It doubles up to the maximum from the second time on; the first one is as long as the base says, even
-    where that is more. Kueue adds up to a ten-thousandth by chance, of which nothing is left in whole seconds
+    where that is more. Kueue adds up to a ten-thousandth by chance; in whole seconds nothing is left of that
     unless it comes to one.
     """
     if count == 1 or not settings.backoff_base:

@@ -30,7 +30,7 @@ class EqualHeads:
     Args:
         cache: who holds which quota.
         weights: node -> fair-sharing weight.
-        placed: whether some flavor has a topology; no heads are told to be alike then.
+        placed: whether some flavor has a topology; no heads are alike then.
     """
 
     __slots__ = ("_holders", "_kinds", "_tree")

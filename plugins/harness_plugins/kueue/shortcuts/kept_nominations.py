@@ -34,9 +34,9 @@ the cycle has left it."""
 class KeptNominations:
     """Finds assignments for heads, without looking again for those that are known.
 
-    What fits as it fitted the last one that asked for the same, and what was in vain for one of the same
-    class and still is, is not looked for again. Where nothing changed in the tree of its queue since a
-    workload was asked for last, the answer is the same.
+    Two things are not looked for again. One is what fits as it fitted the last one that asked for the same.
+    The other is what was in vain for one of the same class and still is. Where nothing changed in the tree of
+    its queue since a workload was asked for last, the answer is the same.
 
     Args:
         nominator: finds them.

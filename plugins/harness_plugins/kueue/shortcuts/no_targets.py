@@ -70,7 +70,7 @@ class Reasons(Protocol):
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
         """What makes a search fail for everything of the incoming's class; None if that is not known.
 
-        Asked only of queues of which it is known.
+        Asked only of queues where it is known.
         """
 
     def still_no_targets(self, why: NoTargets) -> bool:
@@ -230,8 +230,9 @@ class FairReasons:
     def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
         """Whether even all that could be taken at most is not enough.
 
-        From the bottom up, what hangs beside the own side below a cohort counts with all that it uses there,
-        unless its share is less than what is left of the own side's when all below that cohort is gone.
+        From the bottom up, what hangs beside the own side below a cohort counts with all that it uses there.
+        It does not count if its share is less than what is left of the own side's when all below that cohort
+        is gone.
 
         Args:
             incoming: who looks for somebody to preempt.

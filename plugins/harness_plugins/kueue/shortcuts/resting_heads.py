@@ -33,8 +33,8 @@ class RestingHeads:
             its class.
         all_in_vain: of a queue in which everything is inadmissible, how many classes it has if that is so of
             all of them, else 0.
-        by_name: whether the names of all heads tell which tree's turn it is when several trees have some, and
-            in trees with cohorts below their root the shares of all heads which cohort's.
+        by_name: whether the names of all heads decide which tree's turn it is when several trees have some.
+            In trees with cohorts below their root, the shares of all heads decide which cohort's it is.
         by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
         room: the roots of the trees that take room from each other.
 
@@ -120,8 +120,8 @@ class RestingHeads:
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any; they stay in their queues.
 
-        Cycles in which nothing has to be looked at change nothing but who is inadmissible, so they are gone
-        through at once, up to the first one in which some queue has a head to look at.
+        Cycles without a head to look at change nothing but who is inadmissible. So they are passed at once,
+        up to the first one where some queue has a head to look at.
         """
         if self._in_vain:
             self._look_again()

@@ -31,8 +31,8 @@ class Workload:
         cluster_queue: the ClusterQueue that it was submitted to, whose quota it may hold.
         has_quota: whether it holds quota.
         usage: what it holds.
-        uses: the flavor-resources that it was admitted to as a bit mask, also those of which it holds
-            nothing (any more).
+        uses: the flavor-resources that it was admitted to as a bit mask, also those where it holds nothing
+            (any more).
         placed: where its pods are in the topologies of its flavors.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.

@@ -81,8 +81,8 @@ class Pod:
     def end(self) -> int | None:
         """When its containers had all ended, if a sample of their times says so.
 
-        A container that starts again takes the time of its end with it, so that it counts only in a final
-        phase, or where phases are not known, if it was there to the last.
+        A container that starts again takes the time of its end with it. So the time counts only in a final
+        phase, or, where phases are not known, if it was there to the last.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None

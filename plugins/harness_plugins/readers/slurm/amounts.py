@@ -75,8 +75,8 @@ def tres_of_text(text: str) -> Tres:
 def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
     """The TRES of amounts by name, memory in bytes.
 
-    GPUs are told twice, as `gres/gpu` and once for each type as `gres/gpu:TYPE`: the first is the sum of the
-    others, so that these count only where it is not said.
+    GPUs occur twice, as `gres/gpu` and once for each type as `gres/gpu:TYPE`. The first is the sum of the
+    others, so that these count only where it is missing.
     """
     typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
     gpus = counts.get(_GPU, sum(typed.values()) if typed else None)

@@ -210,8 +210,8 @@ def _runs(rows: Sequence[Record]) -> tuple[Run, ...]:
 def cut_to_window(records: Sequence[Record]) -> set[int]:
     """Places in the list of rows whose start or end `sacct -T` made up.
 
-    It gives jobs that have not ended an end, that of its window, and jobs that started before its window the
-    window's start; no job that ended is later or earlier than these.
+    It gives jobs that have not ended an end, that of its window. It gives jobs that started before its window
+    the window's start. No job that ended is later or earlier than these.
     """
     ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
     if not ends:

@@ -25,7 +25,7 @@ class Job:
         name: unique in the trace.
         label: `JobID`, for people.
         chain: its rows; of a heterogeneous job those of its first component.
-        components: all components, of which a plain job has one.
+        components: all components; a plain job has one.
         submit: when it arrives in the trace.
         duration: how long it runs there.
         pods: name of a pod set -> its pods.

@@ -169,7 +169,7 @@ class Clock:
 
     Attributes:
         local: how many times had no offset.
-        doubtful: how many of these are in the hour that a change of clocks skips or repeats; of a repeated
+        doubtful: how many of these are in the hour that a change of clocks skips or repeats. Of a repeated
             hour the first is meant, unless the job would end before it started.
     """
 

@@ -28,7 +28,7 @@ Arguments: TypeAlias = Sequence[Argument]
 def _tres(plan: Conversions, arguments: Arguments) -> Value:
     """`k=v,k=v`: what the first of the keys stands for, bytes where it has a letter; 0 without it.
 
-    A key that stands there with types alone, such as `gres/gpu:v100=2,gres/gpu:a100=1`, is their sum.
+    A key that has only types, such as `gres/gpu:v100=2,gres/gpu:a100=1`, is their sum.
     """
     text, source = _of_kind(arguments[0], Kind.TEXT, "tres()"), arguments[0].term
     keys = [text_of(each.term, "a key of tres()") for each in arguments[1:]]

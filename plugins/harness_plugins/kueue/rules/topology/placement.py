@@ -53,7 +53,7 @@ def place(
 ) -> dict[str, TopologyAssignment | None]:
     """Where the pods of a workload go, pod set by pod set; None for those that cannot be placed.
 
-    After a failure nobody else is looked at: those pod sets are missing.
+    After a failure the search ends: the other pod sets are missing.
 
     Args:
         tree: the domains.

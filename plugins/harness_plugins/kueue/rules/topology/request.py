@@ -17,7 +17,7 @@ class Wanted(NamedTuple):
 
     Attributes:
         level: where the search begins; levels are numbers, 0 is the coarsest.
-        slice_level: the level of which one domain takes all pods of a slice.
+        slice_level: the level where one domain takes all pods of a slice.
         size: how many pods a slice has.
         inner: level -> how many pods are kept together there, below the slice level.
         required: whether one domain of the level has to take everything.
