@@ -94,6 +94,20 @@ def test_a_better_split_is_written_as_a_patch(
     assert called(["experiment", "show", str(output / "tune"), "--objective", "wait.first_start.mean"]) == 0
 
 
+def test_values_of_jobs_that_still_run_are_told_as_the_least(
+    tuning: Callable[..., Path], tmp_path: Path
+) -> None:
+    """After 12 h half of b's jobs are not over; values beside each other have one number of digits."""
+    pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
+    spec = tuning(objectives=["slowdown.bounded.mean"])
+    spec.write_text(f"{spec.read_text()}settings: {{until: 12h}}\n")
+    told = str(harness.tune(spec, output=tmp_path / "results", workers=1))
+    rows = re.findall(r"slowdown.bounded.mean +\S+ +≥ (\S+) +≥ (\S+) ", told)
+    assert len(rows) == 2, told
+    for row in rows:
+        assert len({len(value.partition(".")[2]) for value in row}) == 1
+
+
 KILLED = """
 import sys
 import harness

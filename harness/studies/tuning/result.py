@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.analysis.comparison.figures import name_of, shown
+from harness.analysis.comparison.figures import digits_of, name_of, shown
 from harness.base.text import aligned
 from harness.plugins.measurement import Measurement
 from harness.studies.experiments.experiment import Experiment
@@ -74,12 +74,16 @@ def _text(found: Tuned) -> str:
     pairs = [(found.windows[0], (before, after)), (found.windows[1], found.held_out or (None, None))]
     for at, measured in enumerate(found.objectives):
         gains = []
+        digits = digits_of(*(each.values[at] for _, pair in pairs for each in pair if each is not None))
         for window, (today, winner) in pairs:
             if today is None or winner is None:
                 continue
             values = today.values[at], winner.values[at]
             gains.append(gain(*values, measured.better))
-            told = [shown(value, measured.unit) for value in values]
+            told = [
+                shown(each.values[at], measured.unit, digits, at_least=each.at_least[at])
+                for each in (today, winner)
+            ]
             rows.append([name_of(measured), window, *told, f"{100 * gains[-1]:+.1f} %"])
         if len(gains) > 1 and gains[0] > 0:
             share = f"{100 * max(0.0, gains[1]) / gains[0]:.0f} %"

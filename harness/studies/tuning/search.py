@@ -95,10 +95,12 @@ class Found(NamedTuple):
     Attributes:
         values: one for each objective.
         excess: one for each constraint, above 0 where it is not met.
+        at_least: of each objective, whether its value is the least that it can become.
     """
 
     values: Sequence[float]
     excess: Sequence[float] = ()
+    at_least: Sequence[bool] = ()
 
     @property
     def allowed(self) -> bool:

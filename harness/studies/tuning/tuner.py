@@ -137,7 +137,11 @@ class Tuner:
             ]
             if None in values or None in excess:
                 return None
-            return Found([each for each in values if each is not None], [x for x in excess if x is not None])
+            return Found(
+                [each for each in values if each is not None],
+                [each for each in excess if each is not None],
+                [_rows(frame, each)["at_least"].any() for each in objectives],
+            )
 
         windows = (*self.tuning.parts, self.windows[0])
         last = len(self.tuning.parts)
@@ -325,6 +329,10 @@ def _bounded(frame: pl.DataFrame, condition: Condition) -> Measurement:
 
 def _mean(frame: pl.DataFrame, measured: Measurement) -> float | None:
     """The mean of a metric over seeds; None where one of them has no value."""
-    rows = frame.filter(metric=measured.metric, scope=measured.scope, resource=measured.resource)
-    values = rows["value"].to_list()
+    values = _rows(frame, measured)["value"].to_list()
     return None if not values or None in values else fsum(values) / len(values)
+
+
+def _rows(frame: pl.DataFrame, measured: Measurement) -> pl.DataFrame:
+    """What was measured of a metric, seed by seed."""
+    return frame.filter(metric=measured.metric, scope=measured.scope, resource=measured.resource)
