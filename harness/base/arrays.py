@@ -23,11 +23,12 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 Numbers = TypeVar("Numbers", Ints, Floats)
+Item = TypeVar("Item", bound=np.generic)
 
 NEVER = -INT64_MAX
 """Stands in arrays for a time or number that is not there."""
 
-_SHORT = 1 << 16
+_SHORT = 2  # bytes
 _WIDE = 8
 """How many places a table may have for each of the values that are looked up in it."""
 
@@ -39,6 +40,12 @@ def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
         frame = frame.with_columns(pl.col(missing).cast(pl.Int64).fill_null(NEVER))
     for name in names:
         yield frame[name].to_numpy().astype(np.int64, copy=False)
+
+
+def short(values: Ints) -> npt.NDArray[Any]:
+    """The same whole numbers in as few bytes as they need."""
+    ends = (np.min_scalar_type(int(each)) for each in (values.min(initial=0), values.max(initial=0)))
+    return values.astype(np.result_type(*ends), copy=False)
 
 
 def codes(column: pl.Series) -> Ints:
@@ -116,6 +123,14 @@ def firsts(values: npt.NDArray[Any]) -> Bools:
     return found
 
 
+def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
+    """What comes after each value, which after the last one is the end."""
+    found = np.empty_like(values)
+    found[:-1] = values[1:]
+    found[-1:] = end
+    return found
+
+
 def quantile(values: Floats | Ints, part: float) -> float:
     """The value below which a part of some values is, linear between two of them.
 
@@ -150,23 +165,23 @@ class Groups:
     """
 
     def __init__(self, keys: Ints) -> None:
-        # Short integers are sorted digit by digit.
-        short = not len(keys) or int(keys.max()) < _SHORT
-        self.order = np.argsort(keys.astype(np.uint16) if short else keys, kind="stable")
+        # Integers of one or two bytes are sorted byte by byte.
+        most = np.min_scalar_type(int(keys.max(initial=0)))
+        self.order = np.argsort(keys.astype(most) if most.itemsize <= _SHORT else keys, kind="stable")
         self.keys = keys[self.order]
         self.first = firsts(self.keys)
-        self.begins = np.flatnonzero(self.first)
+        (self.begins,) = self.first.nonzero()
 
     @property
     def last(self) -> Bools:
         """Whether a row, in this order, is the last of its group."""
-        return np.append(self.first[1:], np.ones(min(1, len(self.first)), np.bool_))
+        return next_of(self.first, end=True)
 
     def running(self, values: Numbers) -> Numbers:
         """The sums of values, in this order, so far in their groups."""
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]
-        return sums - np.repeat(before, np.diff(self.begins, append=len(values)))
+        return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values in this order in that of the rows again."""

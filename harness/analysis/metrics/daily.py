@@ -38,9 +38,8 @@ class Daily:
         borders = [start + day * DAY for day in range(first, last + 2)]
         begins = times.searchsorted(borders).tolist()
         # A level counts with the day in which it begins; what of it lasts into the next day is moved there.
-        ends = [*times[1:].tolist(), end]
         beyond = [
-            (until - 1, max(0, ends[until - 1] - border))
+            (until - 1, max(0, (int(times[until]) if until < len(times) else end) - border))
             for until, border in zip(begins[1:-1], borders[1:-1], strict=True)
         ]
         spans = piece.spans.astype(np.float64)

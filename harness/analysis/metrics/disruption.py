@@ -94,13 +94,12 @@ def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
 def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
     """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
     amounts = [f"request.{each}" for each in run.resources]
-    found = [
-        batch.filter((pl.col(which) > 0) & (pl.col("end") <= window.end)).select(
-            "job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col(which)
-        )
-        for batch in run.batches("stints", ("job", "start", "end", which, *amounts))
-    ]
-    stints = pl.concat(found)
+    stints = (
+        run.micros("stints")
+        .filter((pl.col(which) > 0) & (pl.col("end") <= window.end))
+        .select("job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col(which))
+        .collect()
+    )
     of_jobs = names_of_jobs(run).select(pl.col(QUEUE, QUOTA).gather(pl.lit(stints["job"])))
     return stints.with_columns(of_jobs.get_columns())
 

@@ -26,7 +26,7 @@ from harness.analysis.metrics.levels import (
     quotas_named,
     unused_quotas,
 )
-from harness.analysis.metrics.shares import Sharing, changes_at_once
+from harness.analysis.metrics.shares import Shares, Sharing, changes_at_once
 from harness.analysis.metrics.waiting import mean_slowdowns
 from harness.base.arrays import Floats, codes, firsts, quotients
 from harness.plugins.measurement import SHARE, Measurement, Window, resource_hours
@@ -46,9 +46,10 @@ def measure(run: Run, window: Window) -> Iterator[Measurement]:
 def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
     """What is integrated over a window: how shares differ from ideal ones, and what holders were owed."""
     users = holders(run)
-    shares, owed = _Shares(run, users, window), _Owed(run, users)
-    for piece in pieces(run, window, changes=changes_at_once(users)):
-        shares.add(piece)
+    shares, owed = _Shares(window), _Owed(run, users)
+    for piece, found in Sharing(run).of(pieces(run, window, changes=changes_at_once(users))):
+        if found is not None:
+            shares.add(piece, found)
         owed.add(piece)
     yield from shares.measurements()
     yield from owed.measurements(unused_quotas(run))
@@ -57,19 +58,15 @@ def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
 class _Shares:
     """Adds up how far shares are from ideal."""
 
-    def __init__(self, run: Run, users: Sequence[Holder], window: Window) -> None:
+    def __init__(self, window: Window) -> None:
         self._daily = Daily(window)
-        self._sharing = Sharing(run)
         self._off: list[float] = []
         self._ideal: list[float] = []
         self._jain: list[float] = []
         self._compared = 0
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: Piece, found: Shares) -> None:
         """Take a piece into account."""
-        found = self._sharing.of(piece)
-        if found is None:
-            return
         self._daily.add(found, piece)
         span = piece.spans
         # So many instants at a time as stay near the processor.

@@ -19,7 +19,7 @@ from harness.analysis.metrics.arrivals import request_columns
 from harness.analysis.metrics.exact import resource_time
 from harness.analysis.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.analysis.metrics.pod_sizes import PodSizes, pod_sizes
-from harness.base.arrays import NEVER, Bools, Groups, Ints, codes, joint, numbers
+from harness.base.arrays import NEVER, Bools, Groups, Ints, codes, joint, next_of, numbers
 from harness.engine.events import BIND, FINISH, GONE
 from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.recording.actions import action_codes
@@ -207,7 +207,7 @@ class _Free:
         for place, (free, each) in enumerate(zip(self._free, self._sizes.each, strict=True)):
             levels.append(groups.running(np.append(free, each[size] * sign)[ranked]))
             self._free[place] = levels[-1][groups.last]
-        until = np.append(time[1:], np.full(min(1, len(time)), end))
+        until = next_of(time, end)
         until[groups.last] = end
         lasts = until > time
         levels, time, until = [level[lasts] for level in levels], time[lasts], until[lasts]

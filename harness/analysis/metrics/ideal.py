@@ -9,6 +9,7 @@ with a row a holder and a column an instant.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +46,13 @@ class Wants(NamedTuple):
         """The same at some of the instants, by number."""
         return self._with([column[:, instants] for column in self._columns])
 
+    @staticmethod
+    def side_by_side(some: Sequence[Wants]) -> Wants:
+        """What the same holders ask for at the instants of all of some."""
+        weight, demand, limit, rates = zip(*some, strict=True)
+        columns = map(np.hstack, (weight, demand, limit, *zip(*rates, strict=True)))
+        return Wants._with(list(columns))
+
     @property
     def _columns(self) -> list[Floats]:
         return [self.weight, self.demand, self.limit, *self.rates]
@@ -66,12 +74,19 @@ def total(cells: Floats) -> Floats:
     return whole if rest is None else whole + rest
 
 
-def ideal_shares(wants: Wants) -> Floats:
-    """The ideal share of each cell."""
+def ideal_shares(some: Sequence[Wants]) -> list[Floats]:
+    """The ideal share of each cell, of several tables of the same holders."""
+    lengths = [each.weight.shape[1] for each in some]
+    found = _shares(Wants.side_by_side(some), lengths)
+    return np.split(found, np.cumsum(lengths)[:-1], axis=1)
+
+
+def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
+    """The same of tables side by side, which have so many instants."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)
-    guess = _guess(wants)
+    guess = _guess(wants, lengths)
     for _ in wants.rates:  # each time one more of them is full
         level, full = _rise(wants, used, base, guess)
         stops = satisfied = wants.limit <= level
@@ -92,13 +107,20 @@ def ideal_shares(wants: Wants) -> Floats:
     return share
 
 
-def _guess(wants: Wants) -> Floats:
-    """Levels that are nearly right until the first resource is full: those of an instant close by."""
-    instants = wants.weight.shape[1]
-    coarse = wants.at(np.arange(0, instants, _STRIDE))
+def _guess(wants: Wants, lengths: Sequence[int]) -> Floats:
+    """Levels that are nearly right until the first resource is full: those of an instant close by.
+
+    That is one of the same table, so that what is beside a table changes nothing of it.
+    """
+    starts = list(accumulate([0, *lengths]))
+    some = [np.arange(start, end, _STRIDE) for start, end in pairwise(starts)]
+    coarse = wants.at(np.concatenate(some))
     base: Floats = np.zeros(coarse.weight.shape[1])
     level, _ = _rise(coarse, [base] * len(wants.rates), base, base)
-    return level[np.arange(instants) // _STRIDE]
+    firsts = accumulate([0, *map(len, some)])
+    near = [first + np.arange(length) // _STRIDE for first, length in zip(firsts, lengths, strict=False)]
+    found: Floats = level[np.concatenate(near)]
+    return found
 
 
 def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> tuple[Floats, list[Bools]]:

@@ -8,9 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.analysis.metrics import exact
-from harness.base.arrays import Groups, Ints
+from harness.base.arrays import Groups, Ints, firsts
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
+
+_HELD, _WAITING, _BEYOND = range(3)
+"""What is added up of each owner: what pods hold, what they wait for, and what is beyond the limit."""
 
 
 class Held(NamedTuple):
@@ -30,6 +33,9 @@ class Held(NamedTuple):
 class Integrals:
     """Adds up what owners hold and ask for of some resources.
 
+    A level that moves by an amount has it from then on until the end: what is held and what waits needs no
+    more. Of what is asked for, what is beyond a limit is taken off again.
+
     Args:
         owners: how many there are.
         limits: from some times on, of each resource, how much of what is asked for counts; None for all of
@@ -45,10 +51,10 @@ class Integrals:
         self._later = [each for each in later if each[0] < window.end]
         self._limits = _numbers(first[1])
         self._since = np.full(owners, window.start)
-        self._levels = [np.zeros((2, owners), np.int64) for _ in first[1]]
+        self._levels = [np.zeros(owners, np.int64) for _ in first[1]]  # what is held or asked for
         self._sums = [[[0, 0, 0] for _ in range(owners)] for _ in first[1]]
         # What all ask for together is not what each does where a limit cuts it.
-        self._asked, self._demanded = [0 for _ in first[1]], [0 for _ in first[1]]
+        self._asked, self._beyond = [0 for _ in first[1]], [0 for _ in first[1]]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Take into account that levels move.
@@ -72,24 +78,25 @@ class Integrals:
         """The same, while limits stay as they are."""
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last
-        before = np.append(0, ranked[:-1])[: len(ranked)]
-        before[groups.begins] = self._since[number[groups.begins]]
+        spans = ranked - np.append(0, ranked[:-1])[: len(ranked)]
+        spans[groups.begins] = ranked[groups.begins] - self._since[number[groups.begins]]
         self._since[number[last]] = ranked[last]
         since = np.diff(time, prepend=self._time)
         self._time = int(time[-1]) if len(time) else self._time
-        for place, of_resource in enumerate(moves):
-            together = of_resource[1].cumsum() + self._asked[place]
-            asked = np.minimum(together - of_resource[1], self._limits[place])
-            self._demanded[place] += exact.resource_time(asked, since)
+        left = self._end - ranked
+        for place, (held, asks) in enumerate(moves):
+            together = asks.cumsum() + self._asked[place]
+            before = together - asks
+            over = np.flatnonzero(before > self._limits[place])
+            self._beyond[place] += exact.resource_time(before[over] - self._limits[place], since[over])
             self._asked[place] = int(together[-1]) if len(time) else self._asked[place]
-            levels = self._levels[place]
-            found = []
-            for level, moved in zip(levels, of_resource, strict=True):
-                by = moved[groups.order]
-                after = groups.running(by) + level[number]
-                level[number[last]] = after[last]
-                found.append(after - by)
-            self._integrate(place, found[0], found[1], ranked - before, groups)
+            by, holds = asks[groups.order], held[groups.order]
+            self._integrate(place, _HELD, number, groups.begins, holds, left)
+            self._integrate(place, _WAITING, number, groups.begins, by - holds, left)
+            level = self._levels[place]
+            after = groups.running(by) + level[number]
+            level[number[last]] = after[last]
+            self._cut(place, number, after - by, spans)
 
     def sums(self) -> tuple[list[Held], list[list[Held]]]:
         """What levels of every resource come to of all together, and of each owner.
@@ -102,30 +109,43 @@ class Integrals:
         self._later = []
         self._reach(self._end)
         of_all = []
-        for demanded, of_owners in zip(self._demanded, self._sums, strict=True):
-            allocated, _, pending = map(sum, zip(*of_owners, strict=True))
-            of_all.append(Held(allocated, demanded, pending))
+        for beyond, of_owners in zip(self._beyond, self._sums, strict=True):
+            held, waiting, _ = map(sum, zip(*of_owners, strict=True))
+            of_all.append(_held(held, waiting, beyond))
         owned = zip(*self._sums, strict=True)
-        return of_all, [[Held(*of_resource) for of_resource in of_owner] for of_owner in owned]
+        return of_all, [[_held(*of_resource) for of_resource in of_owner] for of_owner in owned]
 
     def _reach(self, time: int) -> None:
         """Levels stay as they are up to a time."""
-        groups = Groups(np.arange(len(self._since)))
+        every = np.arange(len(self._since))
         spans = (time - self._since).clip(0)
-        for place, (held, asked) in enumerate(self._levels):
-            self._integrate(place, held, asked, spans, groups)
+        for place, level in enumerate(self._levels):
+            self._cut(place, every, level, spans)
         self._since[:] = np.maximum(self._since, time)
         span, self._time = max(0, time - self._time), max(self._time, time)
         for place, (together, limit) in enumerate(zip(self._asked, self._limits, strict=True)):
-            self._demanded[place] += min(together, limit) * span
+            self._beyond[place] += max(0, together - limit) * span
 
-    def _integrate(self, place: int, held: Ints, asked: Ints, spans: Ints, groups: Groups) -> None:
-        """Add levels that hold for some spans."""
+    def _cut(self, place: int, owner: Ints, level: Ints, spans: Ints) -> None:
+        """Take note of what owners, in ascending order, ask for beyond the limit for some spans."""
+        over = np.flatnonzero(level > self._limits[place])
+        if len(over):
+            some = owner[over]
+            begins = np.flatnonzero(firsts(some))
+            self._integrate(place, _BEYOND, some, begins, level[over] - self._limits[place], spans[over])
+
+    def _integrate(
+        self, place: int, kind: int, owner: Ints, begins: Ints, amounts: Ints, spans: Ints
+    ) -> None:
+        """Add up what owners have for some spans; each one's rows are neighbours, from one of `begins` on."""
         of_resource = self._sums[place]
-        for kind, level in enumerate((held, np.minimum(asked, self._limits[place]), asked - held)):
-            sums = exact.resource_times(level, spans, groups.begins)
-            for number, amount in zip(groups.keys[groups.begins].tolist(), sums, strict=True):
-                of_resource[number][kind] += amount
+        sums = exact.resource_times(amounts, spans, begins)
+        for number, amount in zip(owner[begins].tolist(), sums, strict=True):
+            of_resource[number][kind] += amount
+
+
+def _held(held: int, waiting: int, beyond: int) -> Held:
+    return Held(held, held + waiting - beyond, waiting)
 
 
 def _numbers(limits: Sequence[int | None]) -> list[int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.analysis.metrics.exact import exact_sum, resource_times
 from harness.analysis.metrics.levels import Piece
-from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, quotients
+from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, next_of, quotients
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run
 
@@ -176,7 +176,7 @@ class Lending:
         """
         first = firsts(holder)
         pool = self._pool[holder]
-        order = np.lexsort((at, pool))
+        order = Groups(pool * len(piece.times) + at).order
         groups = Groups(pool[order])  # which are in order already
         time = piece.times[at[order]]
         each = groups.keys
@@ -187,20 +187,20 @@ class Lending:
         # What is without end has sums that do not fit 64 bits.
         there = groups.running(_steps(spare.astype(np.float64), first)[order]) + idle[each]
         rate = quotients(asked.clip(0).astype(np.float64), there)
-        until = np.append(time[1:], np.full(1, piece.end))
+        until = next_of(time, piece.end)
         until[groups.last] = piece.end
         passed = rate * (until - time)
         total = passed.cumsum()
         before = total - passed
         start = before[groups.begins]
-        ends = np.append(start[1:], total[-1:])
+        ends = next_of(start, total[-1])
         # Where each level's row is among those of its pool; it goes on to the next one of its quota.
         since = np.empty(len(order))
         since[order] = before
         whole = np.zeros(len(own))
         whole[each[groups.begins]] = ends
-        then = np.append(since[1:], np.zeros(1))
-        last = np.append(first[1:], np.ones(1, np.bool_))
+        then = next_of(since, 0.0)
+        last = next_of(first, end=True)
         then[last] = whole[pool[last]]
         parts: Floats = spare * (then - since)
         of_quotas = np.add.reduceat(parts, np.flatnonzero(first)).tolist()

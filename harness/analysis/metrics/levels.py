@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from harness.base.arrays import Groups, Ints, codes, firsts, numbers
+from harness.base.arrays import Groups, Ints, codes, firsts, next_of, numbers, short
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Window
 from harness.plugins.scopes import QUEUE, QUOTA, Scope
-from harness.runs.known import once
+from harness.runs.known import meanwhile, once
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queue
 
@@ -27,6 +27,9 @@ USED = ("allocated", "demand")
 
 _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
 """The columns of jobs that say whose they are."""
+
+_MOST_KEPT = 1 << 22
+"""So many rows of a timeline stay in memory while a run is asked much."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
@@ -82,6 +85,25 @@ class Moves(NamedTuple):
         return Moves(np.concatenate(times), np.concatenate(holders), levels)
 
 
+class _Steps(NamedTuple):
+    """How far levels of queues of the timeline move, in order of time.
+
+    Attributes:
+        time: when.
+        tenant: the number of the queue.
+        levels: see `Moves`.
+    """
+
+    time: Ints
+    tenant: Ints
+    levels: Mapping[str, Ints]
+
+    def short(self) -> _Steps:
+        """The same in as few bytes as they need: what moves is far less than what there is."""
+        levels = {name: short(level) for name, level in self.levels.items()}
+        return _Steps(np.ascontiguousarray(self.time), short(self.tenant), levels)
+
+
 class Piece(NamedTuple):
     """The levels of holders over some time.
 
@@ -104,7 +126,7 @@ class Piece(NamedTuple):
     @property
     def spans(self) -> Ints:
         """How long it is from each instant to the next."""
-        return np.diff(self.times, append=self.end)
+        return next_of(self.times, self.end) - self.times
 
 
 def holders(run: Run) -> list[Holder]:
@@ -152,7 +174,8 @@ def queue_behind(run: Run) -> Mapping[str, str]:
     name = timeline_queue(known, behind)
     found: dict[str, str] = {}
     for batch in run.batches("jobs", [each for each in _NAMED if each in known]):
-        found.update(batch.select(name.alias("of"), pl.col("queue").cast(pl.String)).unique().iter_rows())
+        every = batch.select(name.alias("of"), "queue").unique()
+        found.update(every.select("of", pl.col("queue").cast(pl.String)).iter_rows())
     return {name: Scope(QUEUE, queue).text for name, queue in found.items()}
 
 
@@ -245,7 +268,7 @@ def _piece(
     levels = {name: groups.running(level[groups.order])[stays] for name, level in rows.levels.items()}
     holder, at, last = groups.keys[stays], at[stays], groups.last[stays]
     begin = times[at]
-    until = np.append(begin[1:], np.full(min(1, len(begin)), end))
+    until = next_of(begin, end)
     until[last] = end
     latest = {name: level[last] for name, level in levels.items()}
     return Piece(times, end, holder, at, until - begin, levels), latest
@@ -265,12 +288,31 @@ def moves(
         kinds: which levels.
         owner_of: each queue of the timeline -> the number of whose levels move; by default its holder's.
     """
-    columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
-    behind, width = holder_behind(run), len(run.resources)
+    behind = holder_behind(run)
     if owner_of is None:
         places = {holder.name: number for number, holder in enumerate(holders(run))}
         owner_of = {name: places[holder] for name, holder in behind.items()}
     holder_of = np.array([owner_of[name] for name in behind], np.int64)
+    names = level_names(run, kinds)
+    kept = _kept_steps(run)
+    for time, tenant, moved in _steps(run, kinds) if kept is None else kept:
+        within = slice(int(time.searchsorted(window.end)))
+        levels = {name: moved[name][within].astype(np.int64, copy=False) for name in names}
+        yield Moves(time[within], holder_of[tenant[within]], levels)
+
+
+@meanwhile
+def _kept_steps(run: Run) -> list[_Steps] | None:
+    """All steps of the timeline of a run that is asked much; None where these are too many to keep."""
+    if run.memory is None or run.scan("timeline").select(pl.len()).collect().item() > _MOST_KEPT:
+        return None
+    return [each.short() for each in _steps(run, tuple(_COLUMNS))]
+
+
+def _steps(run: Run, kinds: Sequence[str]) -> Iterator[_Steps]:
+    """How far the levels of queues of the timeline move, in order of time."""
+    columns = tuple(dict.fromkeys(column for kind in kinds for column in _COLUMNS[kind]))
+    behind, width = holder_behind(run), len(run.resources)
     tenants = pl.Enum(list(behind))
     before = {name: np.zeros(len(behind), np.int64) for name in level_names(run, kinds)}
     left: pl.DataFrame | None = None
@@ -281,7 +323,6 @@ def moves(
         left, long = long.slice(whole), long.slice(0, whole)
         tenant = codes(long["queue"].gather_every(width).cast(tenants))
         time, *found = numbers(long, "time", *columns)
-        time = time[::width]
         of_columns = dict(zip(columns, found, strict=True))
         groups = Groups(tenant)
         moved = {}
@@ -290,8 +331,7 @@ def moves(
                 parts = [of_columns[column][number::width] for column in _COLUMNS[kind]]
                 name = f"{kind}{number}"
                 moved[name] = _changes(sum(parts[1:], start=parts[0]), groups, before[name])
-        within = slice(int(time.searchsorted(window.end)))
-        yield Moves(time, holder_of[tenant], moved).part(within)
+        yield _Steps(time[::width], tenant, moved)
 
 
 def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:

@@ -59,8 +59,10 @@ class PodMoves:
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
         # Of a job that is admitted with fewer pods than it has, some may have ended before, though.
-        if self._followed is None and (pods < self._sizes.pods[job])[action == ADMIT].any():
-            self._followed = _followed(self._run)
+        if self._followed is None:
+            admits = np.flatnonzero(action == ADMIT)
+            if (pods[admits] < self._sizes.pods[job[admits]]).any():
+                self._followed = _followed(self._run)
         held = BOUND[action] if self._by_pods else holding
         # What comes to hold resources waits no longer.
         waiting, held = (ASKED[action] - held.clip(0)) * pods, held * pods

@@ -17,7 +17,7 @@ from harness.analysis.metrics.lending import ANY, Cell, Lending, cells_of, pools
 from harness.analysis.metrics.levels import Holder, Piece, cut, holders, level_names, turns_of, unused_quotas
 from harness.analysis.metrics.quota_held import held_moves
 from harness.analysis.metrics.quota_tree import QuotaTree, quota_trees
-from harness.base.arrays import Bools, Groups, Ints, as_series, firsts
+from harness.base.arrays import Bools, Groups, Ints, as_series, firsts, next_of
 from harness.base.units import INT64_MAX
 from harness.plugins.measurement import Measurement, Window, resource_hours
 from harness.runs.epochs import number_at
@@ -205,7 +205,7 @@ class _Over:
         """Take a piece into account."""
         held = piece.levels[self._held]
         begins = np.flatnonzero(firsts(piece.holder))
-        ends = np.append(begins[1:], len(held))
+        ends = next_of(begins, len(held))
         for tree in self.trees:
             used = {}
             for place, node in enumerate(tree.nodes):

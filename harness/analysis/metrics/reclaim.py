@@ -27,7 +27,7 @@ from harness.analysis.metrics.levels import (
 )
 from harness.analysis.metrics.pod_moves import COLUMNS, Moves, PodMoves
 from harness.analysis.metrics.pod_sizes import pod_sizes
-from harness.base.arrays import Bools, Groups, Ints, codes, firsts, numbers
+from harness.base.arrays import Bools, Groups, Ints, codes, firsts, next_of, numbers
 from harness.base.units import SECOND
 from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.plugins.scopes import ALL
@@ -132,14 +132,14 @@ def _episodes(run: Run, window: Window) -> _Episodes:
     holder, time, owed = groups.keys, turns.time[groups.order], turns.owed[groups.order]
     # Turns alternate: the first one of an instant says what was before it, the last one what is after it.
     first = groups.first | firsts(time)
-    last = np.append(first[1:], np.ones(min(1, len(first)), np.bool_))
+    last = next_of(first, end=True)
     holder, time, before, after = holder[first], time[first], ~owed[first], owed[last]
     at_once = ~before & ~after
     turned = before != after
     begin, owed = time[turned], after[turned]
     of_holders = holder[turned]
-    ends = np.append(firsts(of_holders)[1:], np.ones(min(1, len(begin)), np.bool_))
-    until = np.append(begin[1:], np.full(min(1, len(begin)), window.end))
+    ends = next_of(firsts(of_holders), end=True)
+    until = next_of(begin, window.end)
     until[ends] = window.end
     return _Episodes(
         np.append(of_holders[owed], holder[at_once]),
@@ -195,7 +195,8 @@ def _moves(run: Run, window: Window) -> Iterator[_Moves]:
         time, job = numbers(batch, "time", "job")
         moves = pods.of(batch)
         # What one decision moves of several pods goes one way, so that nothing begins and ends in between.
-        moves = Moves(*(column[time[moves.row] <= window.end] for column in moves))
+        within = slice(int(time[moves.row].searchsorted(window.end, side="right")))
+        moves = Moves(*(column[within] for column in moves))
         held = [amount[moves.size] * moves.holding for amount in each]
         waiting = [amount[moves.size] * moves.waiting for amount in each]
         # What is held is asked for, too.

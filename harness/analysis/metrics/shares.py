@@ -5,20 +5,22 @@ A holder's share is its dominant share: the largest part of any resource's capac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.analysis.metrics.ideal import Wants, ideal_shares
 from harness.analysis.metrics.levels import Holder, Piece, holders_then
-from harness.base.arrays import Bools, Floats, Groups, Ints, quotients
+from harness.base.arrays import Bools, Floats, Groups, Ints, next_of, quotients
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
 _CELLS = 1 << 20  # holders times instants that are looked at together
 _LEAST = 1 << 9
 _MOST = 1 << 12  # tables of more instants than this leave the processor's cache
+_PIECES = 32  # that wait for their ideal shares
+_AT_ONCE = 1 << 15  # ideal shares that are worked out together stay near the processor
 _FULL = 1 - 1e-6
 """How much of a resource may be asked for so that all get it, whatever rounding does to the sum."""
 
@@ -65,8 +67,27 @@ class Sharing:
         ]
         self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
-    def of(self, piece: Piece) -> Shares | None:
-        """The shares over a piece; None where nobody asks for anything, or no capacity is known."""
+    def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
+        """Each piece with the shares over it; None where nobody asks for anything, or no capacity is known.
+
+        Ideal shares take as long for a thousand contended instants as for ten. So those of neighbouring
+        pieces of the same holders are worked out together.
+        """
+        waiting: list[tuple[Piece, _Begun | None]] = []
+        for piece in found:
+            begun = self._begun(piece)
+            others = [each for _, each in waiting if each is not None]
+            if others and begun is not None and not _go_together(others, begun):
+                yield from _ended(waiting)
+                waiting = []
+            waiting.append((piece, begun))
+            if len(waiting) == _PIECES:
+                yield from _ended(waiting)
+                waiting = []
+        yield from _ended(waiting)
+
+    def _begun(self, piece: Piece) -> _Begun | None:
+        """All but the ideal shares at contended instants."""
         epoch = number_at(self._epochs, int(piece.times[0]))
         capacities, weights = self._capacities[epoch], self._weights[epoch]
         if not capacities:
@@ -87,7 +108,7 @@ class Sharing:
         instants = len(piece.times)
         # From a level to the next one of its holder, or the end.
         begins = at + (groups.first.cumsum() - 1) * instants
-        lasts = np.diff(begins, append=len(groups.begins) * instants)
+        lasts = next_of(begins, len(groups.begins) * instants) - begins
         weight = weights[groups.keys]
         rises = (top > 0) & (weight > 0)
         demand = np.where(rises, np.minimum(top, 1.0), 0.0)
@@ -97,18 +118,75 @@ class Sharing:
         contended = np.logical_or.reduce(asked_for)
         even = ~contended & (_together((share != demand) * 1.0, groups, at, instants) == 0)
         holding = _together((share > 0) * 1.0, groups, at, instants)
-        of_holders = groups.keys[groups.begins]
-        held = np.repeat(share, lasts).reshape(-1, instants)
-        if even.all():
-            return Shares(of_holders, held, held, even, holding)
-        ideal = np.repeat(demand, lasts).reshape(-1, instants)
+        wants = None
         if contended.any():
             # The number of the level that a holder has at an instant.
             cells = np.repeat(np.arange(len(rows)), lasts).reshape(-1, instants)[:, contended]
             of_rates = [rate[cells] for rate in rates]
             wants = Wants((weight * rises)[cells], demand[cells], limit[cells], of_rates)
-            ideal[:, contended] = ideal_shares(wants)
-        return Shares(of_holders, held, ideal, even, holding)
+        of_holders = groups.keys[groups.begins]
+        return _Begun(epoch, of_holders, share, demand, lasts, even, holding, contended, wants)
+
+
+class _Begun(NamedTuple):
+    """What is known of shares before the ideal ones at contended instants are.
+
+    Attributes:
+        epoch: the number of the time in which capacities and weights are what they are.
+        holders, even, holding: see `Shares`.
+        share: of each level what its holder has from then on.
+        demand: what it would have if nothing was contended.
+        lasts: for how many instants.
+        contended: at which instants not all can have what they ask for.
+        wants: what holders ask for at these; None where there are none.
+    """
+
+    epoch: int
+    holders: Ints
+    share: Floats
+    demand: Floats
+    lasts: Ints
+    even: Bools
+    holding: Floats
+    contended: Bools
+    wants: Wants | None
+
+    @property
+    def cells(self) -> int:
+        """How many ideal shares are still to be worked out."""
+        return 0 if self.wants is None else self.wants.weight.size
+
+    def shares(self, of_contended: Floats) -> Shares:
+        """With the ideal shares at contended instants."""
+        held = self._at_instants(self.share)
+        if self.even.all():
+            return Shares(self.holders, held, held, self.even, self.holding)
+        ideal = self._at_instants(self.demand)
+        if self.wants is not None:
+            ideal[:, self.contended] = of_contended
+        return Shares(self.holders, held, ideal, self.even, self.holding)
+
+    def _at_instants(self, levels: Floats) -> Floats:
+        cells: Floats = np.repeat(levels, self.lasts).reshape(-1, len(self.contended))
+        return cells
+
+
+def _go_together(some: Sequence[_Begun], other: _Begun) -> bool:
+    """Whether ideal shares of pieces are worked out at once: of the same holders, and not too many."""
+    first = some[0]
+    same = first.epoch == other.epoch and np.array_equal(first.holders, other.holders)
+    return same and sum(each.cells for each in some) + other.cells <= _AT_ONCE
+
+
+def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Piece, Shares | None]]:
+    """Pieces with their shares, of those that go together."""
+    wanted = [each.wants for _, each in waiting if each is not None and each.wants is not None]
+    parts = iter(ideal_shares(wanted) if wanted else ())
+    for piece, begun in waiting:
+        if begun is None:
+            yield piece, None
+        else:
+            yield piece, begun.shares(begun.share if begun.wants is None else next(parts))
 
 
 def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats:
@@ -122,5 +200,6 @@ def _together(levels: Floats, groups: Groups, at: Ints, instants: int) -> Floats
         at: the instant at which each begins.
         instants: how many there are.
     """
-    changes = levels - np.append(0.0, levels[:-1]) * ~groups.first
+    changes = levels.copy()
+    changes[1:] -= levels[:-1] * ~groups.first[1:]
     return np.bincount(at, changes, instants).cumsum()

@@ -228,7 +228,9 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
             rows = rows.filter(only.slice(offset, batch.height))
         offset += batch.height
         # Of some work of the manifests nobody knows how long it runs.
-        parts.append(rows.filter((submit <= window.end) & pl.col("duration").is_not_null()).select(wanted))
+        if rows["duration"].has_nulls() or rows["submit_time"].to_numpy().max(initial=0) > window.end:
+            rows = rows.filter((submit <= window.end) & pl.col("duration").is_not_null())
+        parts.append(rows.select(wanted))
     return pl.concat(parts)
 
 

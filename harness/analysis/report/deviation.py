@@ -34,11 +34,9 @@ class Deviation(NamedTuple):
 def deviation(run: Run) -> Deviation:
     """How far a run's holders were from their ideal shares."""
     users = holders(run)
-    sharing = Sharing(run)
     levels: list[pl.DataFrame] = []
     sums = [0] * len(users)
-    for piece in pieces(run, run.window, changes=changes_at_once(users)):
-        found = sharing.of(piece)
+    for piece, found in Sharing(run).of(pieces(run, run.window, changes=changes_at_once(users))):
         if found is None:
             levels.append(pl.DataFrame({"time": piece.times[:1], "level": pl.Series([0])}))
             continue
