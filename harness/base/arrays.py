@@ -44,8 +44,8 @@ def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
 
 def short(values: Ints) -> npt.NDArray[Any]:
     """The same whole numbers in as few bytes as they need."""
-    ends = (np.min_scalar_type(int(each)) for each in (values.min(initial=0), values.max(initial=0)))
-    return values.astype(np.result_type(*ends), copy=False)
+    least, most = int(values.min(initial=0)), int(values.max(initial=0))
+    return values.astype(np.min_scalar_type(min(least, -1 - most)), copy=False)
 
 
 def codes(column: pl.Series) -> Ints:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.analysis.metrics.exact import exact_sum, resource_time, resource_times, whole_sum
-from harness.base.arrays import NEVER, Groups, codes, firsts, is_text, joint, numbers, places, quantile
+from harness.base.arrays import NEVER, Groups, codes, firsts, is_text, joint, numbers, places, quantile, short
 
 WHOLE = st.integers(-(2**62), 2**62)
 AMOUNT = st.one_of(st.integers(0, 2**62), st.integers(-1000, 1000))
@@ -34,6 +34,14 @@ def test_resource_time_is_exact_beyond_64_bits(rows: list[tuple[int, int, bool]]
 def test_whole_numbers_add_up_beyond_64_bits(values: list[int]) -> None:
     """Whatever their signs."""
     assert whole_sum(np.array(values, np.int64)) == sum(values)
+
+
+@given(st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-200, 200))))
+def test_whole_numbers_stay_the_same_in_fewer_bytes(values: list[int]) -> None:
+    """Whatever their signs, and up to the largest that 64 bits have."""
+    found = short(np.array(values, np.int64))
+    assert found.tolist() == values
+    assert found.itemsize == (1 if all(-128 <= each < 128 for each in values) else found.itemsize)
 
 
 @given(st.lists(st.floats(-1e300, 1e300)))
