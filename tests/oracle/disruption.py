@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from oracle.book import Book
+from oracle.history import Took
 from oracle.statistics import Sample
 from oracle.world import SECOND, Preemption, World
 
@@ -97,31 +98,35 @@ def chains(world: World, book: Book) -> None:
 
 def lost(world: World, book: Book) -> None:
     """Progress that evictions threw away, and to whose benefit."""
-    taken: dict[tuple[int, int], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    taken: dict[tuple[int, int], list[tuple[str, Took]]] = defaultdict(list)
     for row in world.preempts:
-        time = world.jobs[row["job"]].took[row["seq"]]
-        taken[row["job"], row["time"]][world.queue[row["by_job"]]] += time
+        took = world.jobs[row["job"]].took[row["seq"]]
+        taken[row["job"], row["time"]].append((world.queue[row["by_job"]], took))
     for place, resource in enumerate(world.resources):
         sums: dict[str, Fraction] = defaultdict(Fraction)
         early: dict[str, Fraction] = defaultdict(Fraction)
         for job in world.jobs:
-            number, ask = job.number, world.asks[job.number][place]
+            number = job.number
             scopes = ["all", f"queue={world.queue[number]}"]
             if world.counts_against[number] is not None:
                 scopes.append(f"quota={world.counts_against[number]}")
             for span in job.spans:
                 if span.lost > world.until:
                     continue
-                amount = span.pods * ask * (span.end - span.start)
+                amount = span.held[place] * (span.end - span.start)
                 for scope in scopes:
                     sums[scope] += amount
-                parts = taken.get((number, span.lost), {})
-                for queue, time in parts.items():
-                    if time:
-                        sums[f"beneficiary={queue}"] += amount * Fraction(time, sum(parts.values()))
+                parts = [(queue, took.amounts[place]) for queue, took in taken.get((number, span.lost), [])]
+                if not any(part for _, part in parts):
+                    parts = [(queue, took.time) for queue, took in taken.get((number, span.lost), [])]
+                for queue, part in parts:
+                    if part:
+                        sums[f"beneficiary={queue}"] += amount * Fraction(
+                            part, sum(each for _, each in parts)
+                        )
             for each in job.before:
                 for scope in scopes:
-                    early[scope] += each.pods * ask * each.length
+                    early[scope] += each.held[place] * each.length
         whole = sum(state.length * state.allocated["all"][place] for state in world.states(lambda _: "all"))
         book.ratio("disruption.lost_of_allocated", sums["all"], whole, resource=resource)
         for scope, amount in sums.items():
@@ -179,8 +184,8 @@ def loops(world: World, book: Book) -> None:
         winners.append(each.by)
         for span in sides[0].spans:
             both = max(0, min(span.end, each.time) - max(span.start, before.time))
-            for place, amount in enumerate(world.asks[each.job]):
-                held[place] += both * span.pods * amount
+            for place, amount in enumerate(span.held):
+                held[place] += both * amount
     name = "disruption.ping_pong"
     book.say(name, len(victims))
     counted(book, name, "queue", [world.queue[job] for job in victims])

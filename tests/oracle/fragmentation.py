@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from oracle.book import Book
+from oracle.pods import Amounts, place_of
 from oracle.world import World
 
 
@@ -23,25 +24,21 @@ def fragmentation(world: World, book: Book) -> None:
     ]
     free = {node: [size.get(node, usual).get(each, 0) for each in world.resources] for node in nodes}
     where: dict[int, dict[int | None, str]] = defaultdict(dict)
-    waiting: dict[int, int] = defaultdict(int)
+    waiting: dict[int, list[Amounts]] = {}
     lost = [0] * len(world.resources)
     for time, following, rows in world.instants():
         for row in rows:
             job, action, pod = row["job"], row["action"], row["pod_number"]
-            if action in ("submit", "requeue"):
-                waiting[job] += row["pods"]
-            elif action in ("bind", "reject"):
-                waiting[job] -= row["pods"]
+            _, waiting[job] = world.moved_by[row["seq"]]
             moved = {"bind": [pod], "gone": [pod], "finish": list(where[job]) if pod is None else [pod]}
             if action == "bind":
                 where[job][pod] = row["node"]
             for each in moved.get(action, []) if nodes else []:
                 node = where[job][each] if action == "bind" else where[job].pop(each)
                 sign = -1 if action == "bind" else 1
-                free[node] = [
-                    have + sign * one for have, one in zip(free[node], world.asks[job], strict=True)
-                ]
-        needs = {tuple(world.asks[job]) for job, count in waiting.items() if count}
+                asks = world.parts[job][place_of(world.parts[job], each)].asks
+                free[node] = [have + sign * one for have, one in zip(free[node], asks, strict=True)]
+        needs = {asks for of_job in waiting.values() for asks in of_job}
         for node in nodes if needs else []:
             fits = [all(one <= have for one, have in zip(need, free[node], strict=True)) for need in needs]
             if not any(fits):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from oracle.pods import Amounts, Part, admitted, place_of, total
 
 NEVER = 2**62
 
 
 class Span(NamedTuple):
-    """Pods of a job that hold resources; `lost` is when an eviction threw this progress away, else NEVER."""
+    """Pods of a job that hold so much; `lost` is when an eviction threw this progress away, else NEVER."""
 
     job: int
-    pods: int
+    held: Amounts
     start: int
     end: int
     progress: bool
@@ -24,9 +26,16 @@ class LostBefore(NamedTuple):
     """Progress from before the replay that an eviction threw away."""
 
     job: int
-    pods: int
+    held: Amounts
     time: int
     length: int
+
+
+class Took(NamedTuple):
+    """How long pods had held what they have, added up; and that times what they have, of each resource."""
+
+    time: int
+    amounts: Sequence[int]
 
 
 @dataclass(eq=False)
@@ -66,6 +75,7 @@ class Job:
 
     number: int
     row: Mapping[str, Any]
+    parts: Sequence[Part]
     losses: Losses
     together: bool
     submit: int | None = None
@@ -83,26 +93,46 @@ class Job:
     binds: list[tuple[int, int | None, int]] = field(default_factory=list)
     again: list[int] = field(default_factory=list)  # the decisions that gave it something again
     held: dict[int, int] = field(default_factory=dict)  # decision to preempt -> the pods that held something
-    took: dict[int, int] = field(default_factory=dict)  # decision to preempt -> resource-time of these pods
+    took: dict[int, Took] = field(default_factory=dict)  # decision to preempt -> what these had held
     ended: int = 0
 
     def __post_init__(self) -> None:
         self.pods: int = self.row["pods"]
-        self.wanted = self.pods
+        self.counts = [part.pods for part in self.parts]  # that are to run
+        self.over = [0 for _ in self.parts]  # that have ended
         self.duration: int = self.row["duration"]
 
     def unit(self, pod: int | None) -> Unit:
         """The unit of a pod."""
         return self.units.setdefault(None if self.together else pod, Unit(done=self.row["done"]))
 
+    @property
+    def wanted(self) -> int:
+        """How many pods it is to have."""
+        return sum(self.counts)
+
     def size(self, pod: int | None) -> int:
         return self.wanted if pod is None else 1
 
+    def asks(self, *pods: int | None) -> Amounts:
+        """What pods ask for together; None stands for all of the job."""
+        whole = [0] * len(self.parts)
+        for pod in pods:
+            if pod is None:
+                whole = list(self.counts)
+            else:
+                whole[place_of(self.parts, pod)] += 1
+        return total(self.parts, whole)
+
     def kept(self, now: int) -> int:
-        """Progress of which nothing has been thrown away: of pods on their own that of the least advanced."""
+        """Progress of which nothing has been thrown away: of pods on their own that of the least advanced.
+
+        Pods that the last admission left out are not waited for.
+        """
         if self.together:
             return self.unit(None).progress(now)
-        return min(self.unit(pod).progress(now) for pod in range(self.pods))
+        ranked = sorted((self.unit(pod).progress(now) for pod in range(self.pods)), reverse=True)
+        return ranked[self.wanted - 1]
 
     def turn(self, row: Mapping[str, Any], holds: bool) -> None:
         """One decision about it."""
@@ -112,10 +142,12 @@ class Job:
         elif action == "reject":
             self.reject = time
         elif action == "requeue" and pod is None:
-            self.wanted = self.pods
+            self.counts = [part.pods for part in self.parts]
         if action == "admit":
             self.again.append(row["seq"])
-            self.wanted = row["pods"]
+            left = [part.pods - over for part, over in zip(self.parts, self.over, strict=True)]
+            more = admitted(self.parts, left, row)
+            self.counts = [over + each for over, each in zip(self.over, more, strict=True)]
             self.admitted = time if self.admitted is None else self.admitted
         if holds:
             if pod is not None:
@@ -133,24 +165,32 @@ class Job:
             taken = list(self.bound) if pod is None else [pod]
             self.held[row["seq"]] = sum(map(self.size, taken))
             least = self.complete if self.together else 0
-            self.took[row["seq"]] = sum(
-                self.size(each) * (time - max(self.begun[each], least)) for each in taken
+            since = {each: time - max(self.begun[each], least) for each in taken}
+            self.took[row["seq"]] = Took(
+                sum(self.size(each) * length for each, length in since.items()),
+                [
+                    sum(ask * length for ask, length in zip(column, since.values(), strict=True))
+                    for column in zip(*map(self.asks, since), strict=True)
+                ]
+                or [0] * len(self.parts[0].asks),
             )
             hit = [None] if self.together else taken or range(self.pods)
             for each in hit:
-                self.stop(self.unit(each), time, evicted=True)
+                self.stop(each, time, evicted=True)
             for each in taken:
                 self.hold(each, time)
                 self.bound.pop(each)
                 self.ending[each] = time
         elif action == "gone":
             for each in list(self.ending) if pod is None else [pod]:
-                self.span(self.ending.pop(each), time, self.size(each), progress=False)
+                self.span(self.ending.pop(each), time, self.asks(each), progress=False)
         elif action == "finish":
             for each in list(self.bound) if pod is None else [pod]:
-                self.stop(self.unit(each), time)
+                self.stop(each, time)
                 if not self.together:
                     self.unit(each).kept = self.duration
+                if each is not None:
+                    self.over[place_of(self.parts, each)] += 1
                 self.ended += self.size(each)
                 self.bound.pop(each)
             if self.ended >= self.wanted:
@@ -163,54 +203,55 @@ class Job:
         unit.since = now - done if done else now + (self.losses.restore if unit.kept else 0)
         unit.done = 0
 
-    def stop(self, unit: Unit, now: int, *, evicted: bool = False) -> None:
-        """It progresses no longer; what an eviction throws away is the end of its progress."""
-        pods = [pod for pod in self.bound if self.unit(pod) is unit]
-        count = sum(map(self.size, pods))
+    def stop(self, pod: int | None, now: int, *, evicted: bool = False) -> None:
+        """A pod's unit progresses no longer; what an eviction throws away is the end of its progress."""
+        unit = self.unit(pod)
+        pods = [each for each in self.bound if self.unit(each) is unit]
+        held = self.asks(*pods)
         if unit.began is None:
             if evicted and unit.done:
                 unit.kept = self.losses.kept(unit.done, self.row["interval"])
-                count = self.wanted if self.together else 1
-                self.lose_before(count, now, unit.done - unit.kept)
+                held = self.asks(None if self.together else pod)
+                self.lose_before(held, now, unit.done - unit.kept)
                 unit.done = 0
             return
         began, since, unit.began = unit.began, unit.since, None
         if since > began:
-            self.span(began, min(since, now), count, progress=False)
+            self.span(began, min(since, now), held, progress=False)
         first = max(since, began)
         if now >= since:
             progress = unit.kept + now - since
             kept = self.losses.kept(progress, self.row["interval"]) if evicted else progress
             lost = min(progress - kept, now - first)
-            self.lose_before(count, now, progress - kept - lost)
-            self.span(first, now - lost, count, progress=True)
+            self.lose_before(held, now, progress - kept - lost)
+            self.span(first, now - lost, held, progress=True)
             if lost:
-                self.span(now - lost, now, count, progress=True, lost=now)
+                self.span(now - lost, now, held, progress=True, lost=now)
             unit.kept = kept
-        for pod in pods:
-            self.bound[pod] = now
+        for each in pods:
+            self.bound[each] = now
 
     def hold(self, pod: int | None, now: int) -> None:
         """It has held its resources without progress until now."""
-        self.span(self.bound[pod], now, self.size(pod), progress=False)
+        self.span(self.bound[pod], now, self.asks(pod), progress=False)
         self.bound[pod] = now
 
-    def lose_before(self, pods: int, time: int, length: int) -> None:
+    def lose_before(self, held: Amounts, time: int, length: int) -> None:
         if length:
-            self.before.append(LostBefore(self.number, pods, time, length))
+            self.before.append(LostBefore(self.number, held, time, length))
 
-    def span(self, start: int, end: int, pods: int, progress: bool, lost: int = NEVER) -> None:
-        self.spans.append(Span(self.number, pods, start, end, progress, lost))
+    def span(self, start: int, end: int, held: Amounts, progress: bool, lost: int = NEVER) -> None:
+        self.spans.append(Span(self.number, held, start, end, progress, lost))
 
     def close(self, end: int) -> None:
         """The window ends; what is under way goes on, but is measured so far."""
         self.progress = self.kept(end)
-        for unit in list(self.units.values()):
-            self.stop(unit, end)
+        for key in list(self.units):
+            self.stop(key, end)
         for pod in list(self.bound):
             self.hold(pod, end)
         for pod, since in self.ending.items():
-            self.span(since, end, self.size(pod), progress=False)
+            self.span(since, end, self.asks(pod), progress=False)
         self.first = min((span.start for span in self.spans if span.progress), default=self.finish)
         self.spans = [span for span in self.spans if span.end > span.start]
 
@@ -225,7 +266,7 @@ def histories(
 ) -> list[Job]:
     """What has happened to all jobs by `end`; those that have not arrived by then have no `submit`."""
     jobs = [
-        Job(number, row, losses, not nodes or row["gang"] or row["pods"] == 1)
+        Job(number, row, row["parts"], losses, not nodes or row["gang"] or row["pods"] == 1)
         for number, row in enumerate(rows)
     ]
     for row in decisions:

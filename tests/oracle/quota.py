@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from oracle.book import Book
+from oracle.pods import total
 from oracle.statistics import Sample
 from oracle.world import SECOND, World
 
@@ -31,29 +32,34 @@ def held(world: World, book: Book) -> None:
         for place, resource in enumerate(world.resources):
             # An ElasticQuota admits nothing: what its bound pods hold is held of it.
             has = {
-                name: state.quota[name][place] + state.late[name][place]
-                if "limits" in known[name]
-                else state.allocated[name][place]
+                name: state.held(name, place) if "limits" in known[name] else state.allocated[name][place]
                 for name in known
             }
-            lent = lent_by(world.cluster, resource, has)
             for name in known:
                 nominal = known[name]["nominal"].get(resource, 0)
                 over = max(0, has[name] - max(nominal, usable(world.cluster, resource, has, name)))
-                for metric, amount in (
-                    ("over", over),
-                    ("held_unbound", has[name] - state.allocated[name][place]),
-                    ("borrowed", max(0, has[name] - nominal)),
-                    ("lent", lent[name]),
-                ):
-                    sums[metric][name][place] += state.length * amount
+                sums["over"][name][place] += state.length * over
+                unbound = has[name] - state.allocated[name][place]
+                sums["held_unbound"][name][place] += state.length * unbound
+            for flavor in flavors_of(world.cluster, resource):
+                of_flavor = {
+                    name: (state.quota[name].get((place, flavor), 0) if flavor else has[name])
+                    if ("flavors" in known[name]) == bool(flavor)
+                    else 0
+                    for name in known
+                }
+                lent = lent_by(world.cluster, resource, flavor, of_flavor)
+                for name in known:
+                    nominal, _ = own_of(known[name], resource, flavor)
+                    sums["borrowed"][name][place] += state.length * max(0, of_flavor[name] - nominal)
+                    sums["lent"][name][place] += state.length * lent[name]
     for metric, of in sums.items():
         there = admits and (metric != "held_unbound" or world.nodes)
-        elastic = metric in ("borrowed", "lent") and any("limits" not in each for each in known.values())
         for place, resource in enumerate(world.resources):
             values = {
                 name: of[name][place]
-                if (there or elastic) and resource in known.get(name, {}).get("nominal", {})
+                if (there or (metric in ("borrowed", "lent") and "limits" not in known.get(name, {})))
+                and resource in known.get(name, {}).get("nominal", {})
                 else None
                 for name in world.holders()
             }
@@ -109,7 +115,26 @@ def usable(cluster: Mapping[str, Any], resource: str, held: Mapping[str, int], n
     return held[name] + available(("q", name))
 
 
-def lent_by(cluster: Mapping[str, Any], resource: str, held: Mapping[str, int]) -> dict[str, Fraction]:
+def flavors_of(cluster: Mapping[str, Any], resource: str) -> list[str]:
+    """The flavors of a resource, each lent by itself; "" is of quotas that are not told apart by flavors."""
+    every = [*cluster["queues"].values(), *cluster["cohorts"].values()]
+    found = {
+        flavor for each in every for flavor, amounts in each.get("flavors", {}).items() if resource in amounts
+    }
+    return ["", *sorted(found)]
+
+
+def own_of(node: Mapping[str, Any], resource: str, flavor: str) -> tuple[int, int | None]:
+    """The nominal quota of a queue or cohort of one flavor, and how much of it is lent; None of all."""
+    if not flavor and "flavors" not in node:
+        return (node["nominal"] or {}).get(resource, 0), _limit(node, "lent", resource)
+    amounts = node.get("flavors", {}).get(flavor, {}).get(resource)
+    return (0, None) if amounts is None else (amounts["nominal"], amounts["nominal"] - amounts["kept"])
+
+
+def lent_by(
+    cluster: Mapping[str, Any], resource: str, flavor: str, held: Mapping[str, int]
+) -> dict[str, Fraction]:
     """What each queue lends of what its tree borrows: the cohorts' own quota goes first."""
     queues, cohorts = cluster["queues"], cluster["cohorts"]
 
@@ -126,12 +151,12 @@ def lent_by(cluster: Mapping[str, Any], resource: str, held: Mapping[str, int]) 
     }
     for tree in set(tops.values()):
         kin = [name for name, top in tops.items() if top == tree]
-        nominal = {name: queues[name]["nominal"].get(resource, 0) for name in kin}
-        own = sum((cohorts[each]["nominal"] or {}).get(resource, 0) for each in cohorts if root(each) == tree)
+        nominal = {name: own_of(queues[name], resource, flavor)[0] for name in kin}
+        own = sum(own_of(cohorts[each], resource, flavor)[0] for each in cohorts if root(each) == tree)
         rest = max(0, sum(max(0, held[name] - nominal[name]) for name in kin) - own)
         free = {}
         for name in kin:
-            limit = _limit(queues[name], "lent", resource)
+            _, limit = own_of(queues[name], resource, flavor)
             idle = nominal[name] - held[name]
             free[name] = max(0, idle if limit is None else min(idle, limit))
         for name in kin:
@@ -157,23 +182,15 @@ def reclaim(world: World, book: Book) -> None:
     for row in world.decisions:
         if row["time"] <= world.until:
             of_time[row["time"]].append(row)
-    pods: dict[int, int] = defaultdict(int)
     owed: dict[str, int] = defaultdict(int)
     for time, rows in sorted(of_time.items()):
         positive = set(since)
         for row in rows:
-            name, action, job = world.holder[row["job"]], row["action"], row["job"]
-            leaves = action in ("gone", "finish")
-            before = pods[job]
-            if action in ("submit", "requeue"):
-                pods[job] += row["pods"]
-            elif action == "admit":
-                pods[job] = row["pods"]
-            elif leaves or action == "reject":
-                pods[job] -= row["pods"]
-            for place, amount in enumerate(world.asks[job]):
-                has[name][place] += (world.holds(row) - leaves) * row["pods"] * amount
-                asked[name][place] += (pods[job] - before) * amount
+            name, parts = world.holder[row["job"]], world.parts[row["job"]]
+            moved, _ = world.moved_by[row["seq"]]
+            for of, counts in ((has, moved.holding), (asked, moved.asking)):
+                for place, amount in enumerate(total(parts, counts)):
+                    of[name][place] += amount
             if name in known and waits(world, known[name]["nominal"], asked[name], has[name]):
                 positive.add(name)
         for name in positive:

@@ -47,8 +47,8 @@ def groups(world: World, group: Callable[[int], Any]) -> dict[str, Any]:
         for span in job.spans:
             start, end = max(span.start, world.start), min(span.end, world.end)
             kind = kind_of(world, span.progress, span.lost, job.finish)
-            for place, ask in enumerate(world.asks[job.number]):
-                found[kind][group(job.number)][place] += max(0, end - start) * span.pods * ask
+            for place, amount in enumerate(span.held):
+                found[kind][group(job.number)][place] += max(0, end - start) * amount
     for job in world.counted:
         for place in range(width):
             found["needed"][group(job.number)][place] += world.demand(job, place)

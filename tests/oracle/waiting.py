@@ -86,7 +86,7 @@ def weighted(world: World, book: Book, jobs: Sequence[Job]) -> None:
         parts = [
             Fraction(ask, size) for ask, size in zip(world.asks[job.number], world.sizes, strict=True) if size
         ]
-        weight = job.pods * max(parts, default=Fraction(0)) * job.duration
+        weight = max(parts, default=Fraction(0)) * job.duration
         total, whole = total + weight * slowdown(world, job).number, whole + weight
     is_open = bool(whole) and any(job.finish is None for job in jobs)
     book.say("slowdown.weighted", total / whole if whole else None, at_least=is_open)

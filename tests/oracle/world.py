@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import polars as pl
 
 import harness
 from oracle.history import Job, Losses, histories
+from oracle.pods import Amounts, Moved, Part, Pods, parts_of, place_of, total
 
 SECOND, HOUR = 10**6, 3600 * 10**6
 DAY = 24 * HOUR
@@ -27,6 +29,10 @@ class Preemption(NamedTuple):
     by: int
 
 
+Cell: TypeAlias = tuple[int, str]
+"""A resource, by its place, and a flavor; "" where nobody says which."""
+
+
 class State(NamedTuple):
     """What was so for some time, group by group and resource by resource."""
 
@@ -34,15 +40,18 @@ class State(NamedTuple):
     length: int
     allocated: Mapping[Any, Sequence[int]]
     wanted: Mapping[Any, Sequence[int]]  # of pending and running pods
-    quota: Mapping[Any, Sequence[int]]  # held by admitted jobs
-    late: Mapping[Any, Sequence[int]]  # beside it by jobs that were evicted without a bound pod
+    quota: Mapping[Any, Mapping[Cell, int]]  # held by admitted jobs, and by evicted ones for a while
+
+    def held(self, group: Any, place: int) -> int:
+        """The quota of a resource that is held, in all flavors."""
+        return sum(amount for (of, _), amount in self.quota[group].items() if of == place)
 
 
 class World:
     """What all metrics are computed from.
 
     Args:
-        run: a finished run of jobs of equal pods that need no time to start up.
+        run: a finished run of jobs that need no time to start up.
         trace: its jobs.
         end: where integrals end; by default where the run's own window does.
         until: when values of jobs are taken; by default the same.
@@ -71,7 +80,14 @@ class World:
         if end is None and run.info["settings"]["until_us"] is None and "stopped" not in run.info["outcome"]:
             assert self.own_end == max(row["time"] for row in self.decisions)
         losses = _losses(run.info["settings"]["on_preemption"])
-        self.asks = [[row[f"ask.{each}"] for each in self.resources] for row in rows]
+        self.parts: list[list[Part]] = [row["parts"] for row in rows]
+        self.asks = [total(parts, [part.pods for part in parts]) for parts in self.parts]  # of whole jobs
+        pods = [Pods(parts) for parts in self.parts]
+        self.moved: list[tuple[Moved, list[Amounts]]] = []  # by decisions, with what waits of the job then
+        for row in self.decisions:
+            of_job = pods[row["job"]]
+            self.moved.append((of_job.take(row, holds=self.holds(row)), of_job.waiting))
+        self.moved_by = {row["seq"]: each for row, each in zip(self.decisions, self.moved, strict=True)}
 
         def all_jobs(end: int) -> list[Job]:
             return histories(rows, self.decisions, losses, self.nodes, self.holds, end)
@@ -96,13 +112,12 @@ class World:
         ]
         self.counts_against: list[str | None] = [quota_of[name] for name in timeline]
         self.holder: list[str] = [quota_of[name] or name for name in timeline]
-        self.quota: dict[int, list[tuple[int, int]]] = defaultdict(
+        self.quota: dict[int, list[tuple[int, Cell, int]]] = defaultdict(
             list
-        )  # when -> jobs, and pods more or less
-        self.late: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        )  # when -> of a job how much more
         self.follow_quota()
-        of_trace = trace["duration"].cast(pl.Int64).to_list()
-        self.mean_duration = Fraction(sum(of_trace), trace.height)
+        of_trace = trace.unique("job_id")["duration"].cast(pl.Int64).to_list()
+        self.mean_duration = Fraction(sum(of_trace), len(of_trace))
         self.preempts = [
             row for row in self.decisions if row["action"] == "preempt" and row["time"] <= self.until
         ]
@@ -127,36 +142,25 @@ class World:
         width = len(self.resources)
         held: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
         wanted: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
-        quota: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
-        late: dict[Any, list[int]] = defaultdict(lambda: [0] * width)
-        asking: dict[int, int] = defaultdict(int)
+        quota: dict[Any, dict[Cell, int]] = defaultdict(lambda: defaultdict(int))
         for time, following, rows in self.instants():
             for row in rows:
-                job, action, pods = row["job"], row["action"], row["pods"]
-                leaves = action in ("gone", "finish")
-                before = asking[job]
-                if action in ("submit", "requeue"):
-                    asking[job] += pods
-                elif action == "admit":
-                    asking[job] = pods
-                elif leaves or action == "reject":
-                    asking[job] -= pods
-                for place, amount in enumerate(self.asks[job]):
-                    held[group(job)][place] += (self.holds(row) - leaves) * pods * amount
-                    wanted[group(job)][place] += (asking[job] - before) * amount
-            for moves, of in ((self.quota, quota), (self.late, late)):
-                for job, pods in moves.get(time, []):
-                    for place, amount in enumerate(self.asks[job]):
-                        of[group(job)][place] += pods * amount
+                job = row["job"]
+                moved, _ = self.moved_by[row["seq"]]
+                for of, counts in ((held, moved.holding), (wanted, moved.asking)):
+                    for place, amount in enumerate(total(self.parts[job], counts)):
+                        of[group(job)][place] += amount
+            for job, cell, more in self.quota.get(time, []):
+                quota[group(job)][cell] += more
             if following > time:
-                yield State(time, following - time, held, wanted, quota, late)
+                yield State(time, following - time, held, wanted, quota)
 
     def instants(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
         """Each instant, the next one, and what was decided; also those at which only quota is given back."""
         at: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self.decisions:
             at[row["time"]].append(row)
-        for time in self.late:
+        for time in self.quota:
             at.setdefault(time, [])  # an instant without decisions
         times = [time for time in sorted(at) if time < self.end]
         for time, following in pairwise([*times, self.end]):
@@ -165,34 +169,44 @@ class World:
     def follow_quota(self) -> None:
         """Quota is held from the admission until the end or, after an eviction, the last pod is gone.
 
-        `late` is of jobs that were evicted before any pod was bound: until `evictionLatency` ends.
+        A job that was evicted before any pod was bound holds it until `evictionLatency` ends.
         """
         latency = self.info["policy"]["options"].get("evictionLatency", 0)
-        held: dict[int, int] = defaultdict(int)
+        # How many pods of each pod set ask for something, and hold quota.
+        asking, pods = ([[0] * len(parts) for parts in self.parts] for _ in range(2))
+        chosen: dict[int, Mapping[str, Mapping[str, str]]] = {}
         there: dict[int, int] = defaultdict(int)  # pods that hold something
         evicted: set[int] = set()
         for row in self.decisions:
-            job, action, time, pods = row["job"], row["action"], row["time"], row["pods"]
-            there[job] += self.holds(row) * pods - (action in ("gone", "finish")) * pods
-            more = 0
+            job, action, time, pod = row["job"], row["action"], row["time"], row["pod_number"]
+            moved, _ = self.moved_by[row["seq"]]
+            there[job] += sum(moved.holding)
+            asking[job] = [count + more for count, more in zip(asking[job], moved.asking, strict=True)]
+            held, of_flavors = list(pods[job]), chosen.get(job, {})
+            until = time
             if action == "admit":
-                more = pods
+                chosen[job] = of_flavors = json.loads(row["flavors"] or "{}")
+                pods[job] = list(asking[job])
                 evicted.discard(job)
             elif action == "finish":
-                more = -min(pods, held[job])
-            elif action in ("preempt", "evict") and held[job] and row["pod"] is None:
+                ends = list(held) if pod is None else [0] * len(held)
+                if pod is not None and any(held):
+                    ends[place_of(self.parts[job], pod)] = 1
+                pods[job] = [each - end for each, end in zip(held, ends, strict=True)]
+            elif action in ("preempt", "evict") and any(held) and row["pod"] is None:
                 evicted.add(job)
                 if not there[job]:
-                    more = -held[job]
-                    self.late[time].append((job, held[job]))
-                    self.late[time + latency].append((job, -held[job]))
+                    pods[job], until = [0] * len(held), time + latency
             elif not there[job] and (
                 (action == "gone" and job in evicted) or (action == "requeue" and row["pod"] is None)
             ):
-                more = -held[job]
-            if more:
-                held[job] += more
-                self.quota[time].append((job, more))
+                pods[job] = [0] * len(held)
+            for part, after, before in zip(self.parts[job], pods[job], held, strict=True):
+                of_part = of_flavors.get(part.name) or next(iter(of_flavors.values()), {})
+                for place, (resource, ask) in enumerate(zip(self.resources, part.asks, strict=True)):
+                    if after != before:
+                        cell = place, of_part.get(resource, "")
+                        self.quota[until].append((job, cell, (after - before) * ask))
 
     def of(self, holder: str) -> str:
         """The scope of what is measured of a quota, or of a queue without one."""
@@ -212,7 +226,7 @@ class World:
 
     def demand(self, job: Job, place: int) -> int:
         """What a job needs in all: its pods, what they ask for, its duration."""
-        return job.pods * self.asks[job.number][place] * (job.duration - job.row["done"])
+        return self.asks[job.number][place] * (job.duration - job.row["done"])
 
 
 def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -227,7 +241,7 @@ def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> It
             "gang": known.get("gang") is not False,
             "done": row.get("ran_before") or 0,
             "interval": None if interval is None else int(interval.total_seconds() * SECOND),
-            **{f"ask.{each}": row[f"request.{each}"] // row["pods"] for each in resources},
+            "parts": parts_of(row, resources),
         }
 
 

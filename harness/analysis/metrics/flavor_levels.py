@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.analysis.metrics.lending import Cell
 from harness.analysis.metrics.levels import Moves, Piece, cut, holder_of_jobs, holders, turns_of
-from harness.analysis.metrics.pod_moves import counts_of
+from harness.analysis.metrics.pod_moves import admitted_of, place_of
 from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
 from harness.analysis.metrics.quota_held import latency_of, unbound_evictions
 from harness.base.arrays import codes
@@ -89,60 +89,47 @@ class _Following:
     def __init__(self, run: Run) -> None:
         self._run, self._sizes = run, pod_sizes(run)
         self._held: dict[int, dict[Cell, int]] = {}
-        self._of_pods: dict[int, tuple[Sequence[PodSet], Chosen]] = {}
+        self._of_job: dict[int, Chosen] = {}
+        self._left: dict[int, list[int]] = {}  # of each pod set the pods that have not ended
         self._chosen: dict[str, Chosen] = {}
 
     def take(
         self, action: str, job: int, pods: int, pod: int | None, flavors: str | None, detail: str | None
     ) -> dict[Cell, int]:
         """How far a decision moves what its job holds of each cell."""
+        sets = self._sizes.unequal.get(job) or [PodSet(job, "", int(self._sizes.pods[job]))]
         if action == "admit" and pod is None and flavors:
             if flavors not in self._chosen:
                 self._chosen[flavors] = json.loads(flavors)
-            sets = self._sets(job, pods, detail)
-            self._of_pods[job] = sets, self._chosen[flavors]
-            held = self._held[job] = self._asks(sets, self._chosen[flavors])
+            self._of_job[job] = self._chosen[flavors]
+            counts = admitted_of(sets, self._left.get(job, [each.pods for each in sets]), pods, detail)
+            held = self._held[job] = self._asks(sets, counts, self._of_job[job])
             return dict(held)
+        if action == "finish" and pod is not None:
+            left = self._left.setdefault(job, [each.pods for each in sets])
+            left[place_of(sets, pod)] -= 1
         if job not in self._held or action not in ("finish", "gone", "requeue"):
             return {}
         held = self._held[job]
         if pod is None:
-            del self._held[job], self._of_pods[job]
+            del self._held[job], self._of_job[job]
             return {cell: -amount for cell, amount in held.items()}
-        sets, chosen = self._of_pods[job]
-        (one,) = [part for part, numbers in _numbered(sets) if pod in numbers] or [sets[-1]]
-        given = self._asks([one._replace(pods=1)], chosen)
+        given = self._asks([sets[place_of(sets, pod)]], [1], self._of_job[job])
         # A pod that was gone and waits again is of a job that kept its quota.
         sign = 1 if action == "requeue" else -1
         for cell, amount in given.items():
             held[cell] += sign * amount
         return {cell: sign * amount for cell, amount in given.items()}
 
-    def _sets(self, job: int, pods: int, detail: str | None) -> Sequence[PodSet]:
-        """The pod sets of a job with as many pods of each as are admitted."""
-        unequal = self._sizes.unequal.get(job)
-        if unequal is None:
-            return [PodSet(job, "", pods)]
-        counts = counts_of(detail)
-        return [each._replace(pods=counts.get(each.name, each.pods)) for each in unequal]
-
-    def _asks(self, sets: Sequence[PodSet], chosen: Chosen) -> dict[Cell, int]:
-        """What some pods ask for, by the flavors that their pod sets have."""
+    def _asks(self, sets: Sequence[PodSet], counts: Sequence[int], chosen: Chosen) -> dict[Cell, int]:
+        """What so many pods of some pod sets ask for, by the flavors that these have."""
         found: dict[Cell, int] = {}
-        for each in sets:
+        for each, count in zip(sets, counts, strict=True):
             # Pods that all ask for the same are one here, whatever pod sets they come from.
             of_set = chosen.get(each.name) or next(iter(chosen.values()), {})
             for place, resource in enumerate(self._run.resources):
-                amount = int(self._sizes.each[place][each.size]) * each.pods
+                amount = int(self._sizes.each[place][each.size]) * count
                 if amount and resource in of_set:
                     cell = Cell(resource, of_set[resource])
                     found[cell] = found.get(cell, 0) + amount
         return found
-
-
-def _numbered(sets: Sequence[PodSet]) -> Iterator[tuple[PodSet, range]]:
-    """Pod sets with the numbers of their pods."""
-    first = 0
-    for each in sets:
-        yield each, range(first, first + each.pods)
-        first += each.pods

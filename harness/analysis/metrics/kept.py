@@ -92,13 +92,15 @@ def _add_least(kept: Ints, run: Run, window: Window, pods: Ints, alone: tuple[In
 
 
 def _wanted(run: Run, window: Window, jobs: Ints, pods: Ints) -> Ints:
-    """How many pods of each job are to run: all of them, or as many as its last admission says."""
+    """How many pods of each job are to run: all, or those of its last admission and what ended before."""
     wanted = pods.copy()
+    action, whole = pl.col("action"), pl.col("pod_number").is_null()
     admissions = (
         run.micros("decisions")
-        .filter((pl.col("action") == "admit") & pl.col("pod_number").is_null())
+        .filter(((action == "admit") & whole) | ((action == "finish") & ~whole))
         .filter((pl.col("time") <= window.end) & pl.col("job").is_in(distinct(jobs).tolist()))
-        .select("job", "pods")
+        .select("job", "action", pods=pl.col("pods") + (action == "finish").cum_sum().over("job"))
+        .filter(action == "admit")
         .collect()
     )
     job, count = numbers(admissions, "job", "pods")

@@ -46,7 +46,7 @@ class Pool(NamedTuple):
 
 
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
-    """What is borrowed and lent in a run: resources, each flavor by itself where a resource has several.
+    """What is borrowed and lent in a run: resources, and flavors where ClusterQueues have several of any.
 
     Args:
         run: the run.
@@ -56,8 +56,8 @@ def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
         for flavor, of_flavor in spec.get("flavors", {}).items():
             found.update(dict.fromkeys(Cell(each, flavor) for each in of_flavor if each in run.resources))
-    several = {cell.resource for cell in found}
-    return [*(Cell(each, ANY) for each in run.resources if each not in several), *sorted(found)]
+    # ElasticQuotas know no flavors, also beside ClusterQueues that do.
+    return [*(Cell(each, ANY) for each in run.resources), *sorted(found)]
 
 
 def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:

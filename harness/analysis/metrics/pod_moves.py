@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics.pod_sizes import PodSet, pod_sizes
-from harness.base.arrays import Bools, Ints, numbers
+from harness.base.arrays import Bools, Groups, Ints, numbers
 from harness.base.json_text import parse_json
 from harness.engine.events import ADMIT
 from harness.runs.known import once
@@ -117,6 +117,38 @@ def _followed(run: Run) -> _Followed:
     return _Followed(jobs, Moves(*columns))
 
 
+def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
+    """What pods of a job wait for after a decision, of each resource, where not all ask for the same.
+
+    Args:
+        run: the run.
+        decisions: `seq` and `job` of some; answers are by their rows.
+    """
+    sizes = pod_sizes(run)
+    rows = [
+        (row, seq, sizes.unequal[job])
+        for row, (seq, job) in enumerate(decisions.select("seq", "job").iter_rows())
+        if job in sizes.unequal
+    ]
+    if not rows:
+        return {}
+    moves = _followed(run).moves
+    groups = Groups(moves.size)
+    when, waiting = moves.row[groups.order], groups.running(moves.waiting[groups.order])
+    of_sizes = {size: (when[some], waiting[some]) for size, some in groups}
+    found = {}
+    for row, seq, sets in rows:
+        counts = []
+        for each in sets:
+            times, levels = of_sizes[each.size]
+            counts.append(int(levels[int(times.searchsorted(seq, side="right")) - 1]))
+        found[row] = [
+            sum(count * int(amounts[each.size]) for each, count in zip(sets, counts, strict=True))
+            for amounts in sizes.each
+        ]
+    return found
+
+
 class _Pods:
     """How many pods of each pod set of a job wait and hold resources.
 
@@ -142,7 +174,7 @@ class _Pods:
             starts: whether all that wait hold resources from now on, as without nodes.
         """
         waiting, holding = list(self._waiting), list(self._holding)
-        one = None if pod is None else self._set_of(pod)
+        one = None if pod is None else place_of(self._sets, pod)
         if action == "submit" or (action == "requeue" and one is None):
             self._waiting = list(self._left)
         elif action == "requeue" and one is not None:
@@ -150,7 +182,7 @@ class _Pods:
         elif action == "reject":
             self._waiting = [0] * len(self._sets)
         elif action == "admit":
-            self._waiting = self._admitted(pods, detail)
+            self._waiting = admitted_of(self._sets, self._left, pods, detail)
         elif action == "bind" and one is not None:
             self._waiting[one] -= 1
             self._holding[one] += 1
@@ -166,29 +198,28 @@ class _Pods:
             if any(moved):
                 yield each.size, *moved
 
-    def _set_of(self, pod: int) -> int:
-        """The place of the pod set that a pod belongs to."""
-        place = 0
-        while pod >= self._sets[place].pods:
-            pod -= self._sets[place].pods
-            place += 1
-        return place
 
-    def _admitted(self, pods: int, detail: str | None) -> list[int]:
-        """How many pods of each pod set wait when so many of all are admitted, of those that have not ended.
+def place_of(sets: Sequence[PodSet], pod: int) -> int:
+    """The place of the pod set that a pod belongs to; pods are numbered through all of them."""
+    place = 0
+    while pod >= sets[place].pods:
+        pod -= sets[place].pods
+        place += 1
+    return place
 
-        The detail has the pod sets that get fewer, and how many; else the last ones are left out.
-        """
-        admitted = self._left
-        if len(self._sets) > 1 and pods < sum(self._left):
-            counts = counts_of(detail)
-            told = [
-                min(counts.get(each.name, left), left)
-                for each, left in zip(self._sets, self._left, strict=True)
-            ]
-            admitted = told if sum(told) == pods else admitted
-        places = [0, *(min(pods, first) for first in accumulate(admitted))]
-        return [end - begin for begin, end in pairwise(places)]
+
+def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
+    """How many pods of each pod set are admitted when so many of all are, of those that have not ended.
+
+    Of which pod sets there are fewer, and how many, is in the detail; else the last ones are left out.
+    """
+    admitted = left
+    if len(sets) > 1 and pods < sum(left):
+        counts = counts_of(detail)
+        told = [min(counts.get(each.name, count), count) for each, count in zip(sets, left, strict=True)]
+        admitted = told if sum(told) == pods else left
+    places = [0, *(min(pods, first) for first in accumulate(admitted))]
+    return [end - begin for begin, end in pairwise(places)]
 
 
 def counts_of(detail: str | None) -> dict[str, int]:

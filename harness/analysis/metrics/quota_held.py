@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.analysis.metrics.arrivals import request_columns
 from harness.analysis.metrics.levels import Moves, holder_of_jobs, level_names, moves
+from harness.analysis.metrics.pod_moves import waiting_after
 from harness.base.arrays import codes, numbers
 from harness.plugins.measurement import Window
 from harness.runs.known import once
@@ -58,8 +59,11 @@ def _late(run: Run, window: Window, kinds: Sequence[str]) -> Moves:
     of_jobs = run.columns("jobs", "pods", *columns)
     every, *totals = (of_jobs[name].gather(steps["job"]) for name in ("pods", *columns))
     levels = dict.fromkeys(names, np.zeros(2 * len(time), np.int64))
+    unequal = waiting_after(run, steps)
     for number, total in enumerate(totals):
-        asked = (total.cast(pl.Int128) * steps["pods"] // every).cast(pl.Int64).to_numpy()
+        asked = (total.cast(pl.Int128) * steps["pods"] // every).cast(pl.Int64).to_numpy(writable=True)
+        for row, amounts in unequal.items():
+            asked[row] = amounts[number]
         levels[f"held{number}"] = np.concatenate((asked, -asked))
     both = Moves(np.concatenate((time, time + latency)), np.tile(holder, 2), levels)
     both = _in_order(both)
