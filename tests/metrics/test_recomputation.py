@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from dumps.loop import Loop
+from dumps.worlds import BEGIN, NOWHERE, dump_world, trace_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import agrees, differences, values_of
@@ -17,6 +21,8 @@ from small_clusters import cohort, local_queue, queues
 import harness
 from harness import Decision, Reject
 from harness.base.units import SECOND
+from harness.cluster.load import cluster_from
+from harness.testing.worlds import PLUGINS, random_world
 
 TRACES = Path(__file__).parents[2] / "traces"
 QUOTAS = {"a": {"cpu": "4", "memory": "4Gi"}, "b": {"cpu": "3", "memory": "6Gi"}, "idle": {"cpu": "1"}}
@@ -28,6 +34,13 @@ SHARED = queues({"x": {"cpu": "7", "memory": "10Gi"}}) + "".join(
 )
 TREE = queues(QUOTAS, limits={"a": (None, "1"), "b": ("2", "2")}) + cohort("all", "top", {"cpu": "1"})
 """A cohort with quota of its own under another one; what queues borrow and lend of cpu is limited."""
+
+
+WORLDS = [
+    *((2, "kueue-classic"), (6, "kueue-classic"), (17, "fairsharing"), (12, "elasticquota")),
+    *((16, "default-preemption"), (13, "auto"), (4, "none")),
+]
+"""Seeds of random worlds, and the plugin."""
 
 
 class Randomly(AtRandom):
@@ -175,6 +188,52 @@ def test_metrics_of_bundled_traces_are_what_their_decisions_say(
     """Their first jobs, of which some are preempted or never run."""
     rows = pl.read_parquet(TRACES / f"{trace}.parquet").head(count)
     agrees(replayed(tmp_path, rows, (TRACES / f"{trace}.cluster.yaml").read_text(), plugin), rows)
+
+
+def test_metrics_of_random_worlds_are_what_their_decisions_say(tmp_path: Path) -> None:
+    """Pod sets that differ, partial admissions, several flavors, cohorts of cohorts, both kinds of quota.
+
+    Pods end before their job is admitted again, and jobs are evicted before any pod is bound.
+    """
+    for seed, plugin in WORLDS:
+        world = random_world(seed)
+        agrees(world.replay(plugin, tmp_path), world.frame)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_metrics_of_every_plugin_are_what_decisions_say(seed: int, tmp_path: Path) -> None:
+    """In sixty worlds, with all plugins."""
+    world = random_world(seed)
+    for plugin in PLUGINS:
+        agrees(world.replay(plugin, tmp_path), world.frame)
+
+
+@pytest.mark.parametrize(
+    ("seed", "plugin"),
+    [
+        *((2, "kueue-classic"), (4, "kueue-classic"), (5, "fairsharing")),
+        *((6, "default-preemption"), (4, "elasticquota"), (5, "none")),
+    ],
+)
+def test_metrics_of_dumps_are_what_their_decisions_say(seed: int, plugin: str, tmp_path: Path) -> None:
+    """What ran before enters no integral, counts as kept, and is lost by itself."""
+    world = dump_world(seed, plugin)
+    _, objects = Loop().restarted(world)
+    frame = world.frame.filter(pl.col("queue") != NOWHERE)
+    later = frame.filter(pl.col("submit_time") > BEGIN + timedelta(microseconds=world.at))
+    run = harness.replay(
+        trace_of(later if later.height else frame.tail(1)),
+        plugin=plugin,
+        cluster=cluster_from(json.loads(json.dumps([*world.manifests, *objects])), "dump"),
+        options=world.options,
+        on_preemption=world.losses,
+        unfinished="10m",
+        until="2h",
+        output=tmp_path,
+    )
+    assert run.jobs["ran_before"].drop_nulls().len()
+    agrees(run, later if later.height else frame.tail(1))
 
 
 @pytest.mark.parametrize("until", [(None, None), ("70s", None), ("70s", "50s")])

@@ -131,7 +131,7 @@ def deficit(world: World, book: Book) -> None:
 def slowdowns(world: World, book: Book) -> None:
     """How alike the mean bounded slowdowns of holders are."""
     of: dict[str, list[Fraction]] = defaultdict(list)
-    jobs = [job for job in world.counted if job.row.get("ran_before") is None]
+    jobs = world.timed
     for job in jobs:
         of[world.holder[job.number]].append(slowdown(world, job).number)
     means = [sum(each) / len(each) for each in of.values()]

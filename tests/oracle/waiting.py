@@ -29,9 +29,9 @@ def jct(world: World, job: Job) -> Sample:
 
 
 def delay(world: World, job: Job) -> Sample:
-    """Its jct without its duration: what has accrued."""
+    """Its jct without its duration, of which what a dump says had run took no time of the window."""
     took, is_open = jct(world, job)
-    return Sample(took - job.duration, is_open)
+    return Sample(took - job.duration + job.row["done"], is_open)
 
 
 def total(world: World, job: Job) -> Sample:
@@ -49,7 +49,7 @@ def slowdown(world: World, job: Job) -> Sample:
 
 def waiting(world: World, book: Book) -> None:
     """All rows about waits, and the counts of jobs."""
-    jobs = [job for job in world.counted if job.row.get("ran_before") is None]
+    jobs = world.timed
     scopes: dict[str, list[Job]] = {"all": jobs}
     for job in world.jobs:
         for scope in (f"queue={world.queue[job.number]}", f"priority={world.priority[job.number]}"):
@@ -116,4 +116,7 @@ def counts(world: World, book: Book) -> None:
     book.say("jobs.finished", len(ends))
     book.say("jobs.unfinished", unfinished)
     book.say("jobs.rejected", rejected)
+    there = sum(job.row.get("ran_before") is not None for job in world.jobs)
+    if there:
+        book.say("jobs.at_start", there)
     book.ratio("throughput", len(ends) * HOUR, world.own_end - world.start)

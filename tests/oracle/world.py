@@ -99,6 +99,8 @@ class World:
         self.counted = [
             job for job in self.jobs if job.submit is not None and job.reject != job.submit
         ]  # who counts: all but those rejected at their arrival
+        # Of some work that a dump says is there nobody knows how long it runs.
+        self.timed = [job for job in self.counted if job.row["duration"] is not None]
         self.duration = [row["duration"] for row in rows]
         self.queue: list[str] = [row["queue"] for row in rows]
         self.user: list[str] = [row["user"] or "" for row in rows]
@@ -116,8 +118,12 @@ class World:
             list
         )  # when -> of a job how much more
         self.follow_quota()
-        of_trace = trace.unique("job_id")["duration"].cast(pl.Int64).to_list()
-        self.mean_duration = Fraction(sum(of_trace), len(of_trace))
+        # Of all jobs, also those that arrive after the end; with the work that a dump says is there.
+        lengths = dict(
+            zip(trace["job_id"].to_list(), trace["duration"].cast(pl.Int64).to_list(), strict=True)
+        )
+        lengths |= {row["job_id"]: row["duration"] for row in rows if row["duration"] is not None}
+        self.mean_duration = Fraction(sum(lengths.values()), len(lengths))
         self.preempts = [
             row for row in self.decisions if row["action"] == "preempt" and row["time"] <= self.until
         ]
@@ -226,7 +232,7 @@ class World:
 
     def demand(self, job: Job, place: int) -> int:
         """What a job needs in all: its pods, what they ask for, its duration."""
-        return self.asks[job.number][place] * (job.duration - job.row["done"])
+        return 0 if job.duration is None else self.asks[job.number][place] * job.duration
 
 
 def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> Iterator[dict[str, Any]]:

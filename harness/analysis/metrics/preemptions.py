@@ -109,6 +109,8 @@ def restarts(run: Run, window: Window, pods: pl.DataFrame) -> pl.Series:
     running = (
         run.micros("stints")
         .filter((pl.col("state") == "progress") & (pl.col("start") < window.end))
+        # What ran before the replay and is preempted as it begins made no progress in it.
+        .filter(pl.col("start") < pl.col("end"))
         .filter(pl.col("job").is_in(pods["job"].unique().implode()))
         .select("job", "start")
         .collect()
