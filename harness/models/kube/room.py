@@ -74,7 +74,9 @@ class Room:
 
     def takes(self, job: Job, pods: Sequence[int], flavors: Flavors) -> bool:
         """Whether nodes have room for these pods of a job together, which are not bound."""
-        counts = Counter(self._template(job, job.pod_set_of(pod), flavors) for pod in pods)
+        (first, *others), counts = job.pod_sets, Counter[Template]()
+        for pod_set, count in (Counter(map(job.pod_set_of, pods)) if others else {first: len(pods)}).items():
+            counts[self._template(job, pod_set, flavors)] += count
         if not all(self._scheduling.shape_nodes(template.shape).any_fits for template in counts):
             return False
         placed: list[PodInfo] = []
