@@ -10,7 +10,7 @@ import pytest
 import harness
 from harness.analysis.comparison.changes import Verdict
 from harness.analysis.comparison.coarse import why_coarse
-from harness.analysis.comparison.recommendation import Recommendation, recommendation
+from harness.analysis.comparison.recommendation import Recommendation, _together, recommendation
 from harness.base.errors import RunError
 from harness.trace.shake import Shake
 
@@ -70,6 +70,16 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     found = told(many, few)
     assert found.sentence == f"{start}keep “many”: nothing else is better in anything judged here."
     assert "95 of 100 jobs starting within " in found.points[0].removeprefix("few: worse: ").partition(";")[0]
+
+
+def test_prices_within_a_group_are_told_by_name_where_they_differ() -> None:
+    """Else two percentages stand side by side, and nobody knows what of."""
+    work, jobs = ("work done", "not shown, -16 to +8 % relative"), ("unfinished jobs", "worse, +2 to +4")
+    assert _together([work, jobs]) == (
+        "work done not shown, -16 to +8 % relative, unfinished jobs worse, +2 to +4"
+    )
+    assert _together([("work done", "equal"), ("unfinished jobs", "equal")]) == "equal"
+    assert _together([]) == "not measured"
 
 
 def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:

@@ -176,19 +176,27 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
 def _sides(comparison: Comparison, aims: Sequence[_Judged], place: int) -> _Sides:
     """What a run is better and worse in; of one replay only what is equal comes here."""
     better, worse, neither = [], [], []
-    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    groups: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
     for each in aims:
         change = each.row.changes[place - 1] if each.row.changes else None
         verdict = Verdict.SAME if change is None else change.verdict
-        groups[each.aim.group].append(_judgement(change, each))
+        groups[each.aim.group].append((each.aim.name, _judgement(change, each)))
         if verdict is Verdict.BETTER:
             better.append(each.told(place))
         elif verdict is Verdict.WORSE:
             worse.append(each.told(place))
         else:
             neither.append(each.aim.name)
-    told = {group: ", ".join(dict.fromkeys(each)) or "not measured" for group, each in groups.items()}
+    told = {group: _together(each) for group, each in groups.items()}
     return _Sides(comparison.names[place], better, worse, neither, told)
+
+
+def _together(judgements: Sequence[tuple[str, str]]) -> str:
+    """What is said of a group: of each of its aims by name, where that is not the same."""
+    distinct = dict.fromkeys(judgement for _, judgement in judgements)
+    if len(distinct) > 1:
+        return ", ".join(f"{name} {judgement}" for name, judgement in judgements)
+    return next(iter(distinct), "not measured")
 
 
 def _judgement(change: Change | None, judged: _Judged) -> str:
