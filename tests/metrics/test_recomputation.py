@@ -200,6 +200,17 @@ def test_metrics_of_random_worlds_are_what_their_decisions_say(tmp_path: Path) -
         agrees(world.replay(plugin, tmp_path), world.frame)
 
 
+def test_a_job_that_is_admitted_again_after_one_of_its_pods_has_ended(tmp_path: Path) -> None:
+    """It holds quota of those that are left, by their pod sets; while one never started nothing is kept.
+
+    It is evicted before any of them is bound, so that its quota is free only after `evictionLatency`.
+    """
+    world = random_world(3)
+    run = world.replay("kueue-classic", tmp_path, until=9_000 * SECOND)
+    assert (run.decisions["action"] == "evict").any()
+    agrees(run, world.frame)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_metrics_of_every_plugin_are_what_decisions_say(seed: int, tmp_path: Path) -> None:
