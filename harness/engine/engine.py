@@ -11,7 +11,9 @@ instant.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import FrozenInstanceError, dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
@@ -115,33 +117,98 @@ class Engine:
             DecisionError: the policy decided what cannot be.
             PolicyError: the policy raised an error of its own, or does not hear of what changes.
         """
+        self.begin(policy, name=name)
+        self.play(watch)
+        return self.finish()
+
+    # --- in parts -----------------------------------------------------------------------------------------
+
+    def finish(self) -> Outcome:
+        """Account for what stands when all is played; see `run`."""
+        lifecycle, sources = self._lifecycle, self._sources
+        stopped, start = self._referee.stopped, self._start
+        alive = any(source.due != FAR for source in sources)
+        seen = self._enough is not None and self._enough()
+        cut = self._until != FAR and alive and stopped is None and not seen
+        end = self._until if cut else max(lifecycle.last, start)
+        whole = not (alive or seen or stopped is not None)
+        asleep = _asleep(lifecycle) if whole else ()
+        return Outcome(
+            min(start, end),
+            end,
+            lifecycle.cycles,
+            self._arrivals.arrived,
+            lifecycle.close(end),
+            stopped,
+            asleep,
+        )
+
+    def begin(self, policy: Policy, *, name: str = "policy") -> None:
+        """Get ready for `play`; `run` does both."""
         lifecycle = self._lifecycle
+        self._policy, self._name = policy, name
         lifecycle.policy = policy
         tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
-        doze: Callable[[int, int], object] | None = _further(policy, "doze", name)
+        self._doze: Callable[[int, int], object] | None = _further(policy, "doze", name)
         stand: Stand | None = _further(policy, "standing", name)
         skip: Skip | None = _further(policy, "skip", name)
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
-        arrivals = Arrivals(self._chunks, lifecycle.arrive)
-        start = 0 if arrivals.due == FAR else arrivals.due
+        arrivals = self._arrivals = Arrivals(self._chunks, lifecycle.arrive)
+        self._start = 0 if arrivals.due == FAR else arrivals.due
         ends = self._until != FAR
         ahead = () if not self._cluster.changes else (self._ahead(policy, name, arrivals),)
         timers: PolicyTimers | None = _further(policy, "timers", name)
         alarms = () if timers is None else (Alarms(timers, self._decide),)
         others = (*lifecycle.sources, *alarms, *ahead, arrivals)
         referee = Referee(lifecycle, self._recorder, name, self._quotas, arrivals, others, ends=ends)
+        self._referee = referee
         self._handlers = referee.handlers, referee.unknown
-        sources = (*others, referee.wakes)
-        recurrence = None
+        self._sources: tuple[Source, ...] = (*others, referee.wakes)
+        self._recurrence = None
         if stand is not None and skip is not None:
-            recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
-        try:
-            for now in self._play(policy, doze, recurrence, referee, sources):
+            self._recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
+
+    def play(self, watch: Callable[[int, int], None] | None = None) -> None:
+        """Play on to the end, or as far as it goes now; see `run` for the arguments and errors."""
+        with self._blamed():
+            for now in self._play(
+                self._policy, self._doze, self._recurrence, self._referee, self._sources
+            ):
                 if watch is not None:
-                    watch(now, arrivals.arrived)
+                    watch(now, self._arrivals.arrived)
+
+    def submit(self, arrivals: list[Arrival]) -> None:
+        """Jobs more arrive at the instant that was played last; no cycle follows before the next `play`."""
+        with self._blamed():
+            for arrival in arrivals:
+                self._lifecycle.arrive(*arrival)
+        self._arrivals.arrived += len(arrivals)
+
+    def change(self, change: Change) -> None:
+        """The cluster changes at the instant that was played last.
+
+        Raises:
+            PolicyError: the policy does not hear of what changes.
+        """
+        hear: Hear | None = _further(self._policy, "changed", self._name)
+        if hear is None:
+            raise _deaf(self._name, [Instant(self._lifecycle.now, (change.edit,))])
+        with self._blamed():
+            self._tell(hear, change)
+
+    def wake(self, at: int) -> None:
+        """The policy's cycle follows at an instant, which may be the one that was played last."""
+        self._referee.wakes.add(at)
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Say of what goes wrong when it was, and whose fault it is."""
+        name, lifecycle = self._name, self._lifecycle
+        try:
+            yield
         except UnwritableError as error:
-            referee.refuse(error.job, error.rule)
+            self._referee.refuse(error.job, error.rule)
         except InputError as error:
             if not _is_ours(error):
                 error.within(f"policy {name}, at {_told_time(lifecycle.now)}")
@@ -154,21 +221,6 @@ class Engine:
                 f"policy {name} failed at {at}: {told(error)}",
                 hint=_READ_ONLY if isinstance(error, FrozenInstanceError) else _DEBUG,
             ) from error
-        alive = any(source.due != FAR for source in sources)
-        seen = self._enough is not None and self._enough()
-        cut = self._until != FAR and alive and referee.stopped is None and not seen
-        end = self._until if cut else max(lifecycle.last, start)
-        whole = not (alive or seen or referee.stopped is not None)
-        asleep = _asleep(lifecycle) if whole else ()
-        return Outcome(
-            min(start, end),
-            end,
-            lifecycle.cycles,
-            arrivals.arrived,
-            lifecycle.close(end),
-            referee.stopped,
-            asleep,
-        )
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
         """Apply what a policy decides outside of its cycles, one decision after the other."""
@@ -187,16 +239,18 @@ class Engine:
         if hear is None:
             raise _deaf(name, self._cluster.changes)
 
-        def tell(change: Change) -> None:
-            lifecycle.change(change)
-            self._decide(hear(change, lifecycle.now) or ())
-            if change.edit.kind == "Node" and change.edit.after is None:
-                lifecycle.lose_node(change.edit.name)
-
         def over() -> bool:
             return arrivals.due == FAR and not lifecycle.lives
 
-        return ChangesAhead(self._cluster, tell, over)
+        return ChangesAhead(self._cluster, partial(self._tell, hear), over)
+
+    def _tell(self, hear: Hear, change: Change) -> None:
+        """Have all follow one change: what is free, the policy, and what it decides at once."""
+        lifecycle = self._lifecycle
+        lifecycle.change(change)
+        self._decide(hear(change, lifecycle.now) or ())
+        if change.edit.kind == "Node" and change.edit.after is None:
+            lifecycle.lose_node(change.edit.name)
 
     def _play(
         self,

@@ -73,10 +73,13 @@ class Question:
         notes: list[str] = []
         for group in [[one] for one in asked] if each and asked else [asked]:
             ready = moment.with_jobs(group)
-            instant = ready.played()
-            found = Judge(ready, instant).answers()
+
+            def told(instant: Instant, of: Moment = ready) -> tuple[list[Answer], list[str]]:
+                return Judge(of, instant).answers(), list(self._notes(of, instant))
+
+            found, said = ready.asked(told) if looks else told(ready.played())
             answers += [_with_changes(ready, one) for one in found] if looks else found
-            notes = notes or list(self._notes(ready, instant))
+            notes = notes or said
         scheduler = moment.scheduler
         return Simulation(
             self._now,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.model import Cluster
     from harness.policy import PodSet
+    from harness.studies.simulation.instant import Instant
     from harness.studies.simulation.moment import Difference, Moment
 
 NOW = "now"
@@ -67,11 +68,13 @@ class Trials:
 
     def outcome(self, difference: Difference) -> Outcome:
         """What a change leads to."""
-        instant = self.moment.played(difference)
         names = self.answer.ids
-        victims = tuple(instant.victims(names))
-        rank = _STARTS if instant.starts(names) else _PREEMPTS if victims else _WAITS
-        return Outcome(rank, victims)
+
+        def told(instant: Instant) -> Outcome:
+            victims = tuple(instant.victims(names))
+            return Outcome(_STARTS if instant.starts(names) else _PREEMPTS if victims else _WAITS, victims)
+
+        return self.moment.asked(told, difference)
 
     def starts(self, difference: Difference) -> bool:
         """Whether the job starts now with a change."""

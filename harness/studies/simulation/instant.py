@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from harness.base.copies import in_a_copy
+from harness.cluster.changes.edits import Change as Changed
+from harness.cluster.changes.edits import Edit
 from harness.engine import Engine
 from harness.engine.events import (
     ADMIT,
@@ -25,11 +29,13 @@ from harness.engine.events import (
     NullRecorder,
 )
 from harness.engine.losses import Losses
-from harness.policy import Arrival, Job
+from harness.policy import Arrival, Job, Policy
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins.registries import PolicySpec
+
+T = TypeVar("T")
 
 
 class Scheduler(NamedTuple):
@@ -104,12 +110,14 @@ class Instant(NullRecorder):
         at: the instant.
         lives: the jobs that have arrived, by their ids.
         preempted_by: by the ids of preemptors what was preempted for them at the instant.
+        anybody_gone: whether an evicted job has left.
     """
 
     def __init__(self, at: int) -> None:
         self.at = at
         self.lives: dict[str, Life] = {}
         self.preempted_by: dict[str, list[Fact]] = {}
+        self.anybody_gone = False
         self._before: dict[int, int] = {}
 
     def starts(self, names: Iterable[str]) -> bool:
@@ -152,6 +160,7 @@ class Instant(NullRecorder):
             life.over = True
         elif action == GONE:
             life.before = 0
+            self.anybody_gone = True
 
     def _evict(self, life: Life, fact: Fact) -> None:
         life.started = NEVER
@@ -176,9 +185,102 @@ class Instant(NullRecorder):
 
     def watched(self, chunks: Iterable[list[Arrival]]) -> Iterator[list[Arrival]]:
         """The same arrivals, with what they have done noted."""
-        for chunk in chunks:
-            self._before.update((each[0].index, each[4]) for each in chunk if len(each) == 5)
-            yield chunk
+        return map(self.noted, chunks)
+
+    def noted(self, chunk: list[Arrival]) -> list[Arrival]:
+        """The same of some of them."""
+        self._before.update((each[0].index, each[4]) for each in chunk if len(each) == 5)
+        return chunk
+
+
+class Change(NamedTuple):
+    """What is different when a prepared instant goes on.
+
+    Attributes:
+        arrivals: the jobs that are submitted.
+        edits: what changes of the cluster before.
+    """
+
+    arrivals: list[Arrival]
+    edits: Sequence[Edit] = ()
+
+
+class Prepared:
+    """An instant in which all that holds something is in its place, and nobody who waits has been tried.
+
+    It is made once, and goes on in a copy of the process for each question. Where no copy can be made, it is
+    made anew for each.
+
+    Args:
+        holders: the jobs that hold something, in order of arrival.
+        waiting: the others, but for those that are submitted.
+        cluster: what there is, with the jobs that are submitted.
+        scheduler: who decides.
+    """
+
+    def __init__(
+        self, holders: list[Arrival], waiting: list[Arrival], cluster: Cluster, scheduler: Scheduler
+    ) -> None:
+        self._holders = holders
+        self._waiting = waiting
+        self._cluster = cluster
+        self._scheduler = scheduler
+        self._ready: tuple[Engine, Policy, Instant] | None = None
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the instant comes to the same when those that wait come after the others' first cycle.
+
+        It does not where somebody is gone by then, as those who wait may not take that place first.
+        """
+        return not self._made()[2].anybody_gone
+
+    @cached_property
+    def hears(self) -> bool:
+        """Whether the policy follows changes of the cluster."""
+        return getattr(self._made()[1], "changed", None) is not None
+
+    def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
+        """What is told of the instant that goes on with a change.
+
+        Raises:
+            PolicyError: the policy failed.
+        """
+        ready = self._made()
+
+        def told() -> T:
+            return tell(self._gone_on(ready, change))
+
+        answer = in_a_copy(told)
+        if answer is None:
+            self._ready = None
+            return told()
+        return answer[0]
+
+    def _made(self) -> tuple[Engine, Policy, Instant]:
+        if self._ready is None:
+            instant = Instant(0)
+            scheduler, arrivals = self._scheduler, instant.watched([self._holders])
+            engine = Engine(arrivals, self._cluster, instant, losses=scheduler.losses, until=0)
+            policy = scheduler.policy.factory(self._cluster, engine.view, scheduler.options)
+            engine.begin(policy, name=scheduler.policy.name)
+            engine.wake(instant.at)
+            engine.play()
+            engine.submit(instant.noted(self._waiting))
+            self._ready = engine, policy, instant
+        return self._ready
+
+    def _gone_on(self, ready: tuple[Engine, Policy, Instant], change: Change) -> Instant:
+        engine, _, instant = ready
+        cluster = self._cluster
+        for edit in change.edits:
+            cluster = edit.on(cluster)
+            engine.change(Changed(edit, cluster))
+        engine.submit(instant.noted(change.arrivals))
+        engine.wake(instant.at)
+        engine.play()
+        engine.finish()
+        return instant
 
 
 def played(chunks: Iterable[list[Arrival]], cluster: Cluster, scheduler: Scheduler, at: int = 0) -> Instant:

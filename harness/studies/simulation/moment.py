@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeVar
 
 from harness.base.errors import InputError
+from harness.cluster.changes.edits import Edit
+from harness.cluster.kinds.pods import Pod
+from harness.cluster.standing import standing_of
 from harness.runs.estimates.present import Present, present_of
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
 from harness.studies.forecasting.new_job import submitted
-from harness.studies.simulation.instant import Instant, Scheduler, played
+from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, played
 
 if TYPE_CHECKING:
+    from harness.cluster.kinds.workloads import Workload
     from harness.cluster.model import Cluster
     from harness.policy import Arrival
+
+T = TypeVar("T")
 
 Difference = Callable[["Cluster"], "Cluster"]
 """Makes another cluster of one."""
@@ -71,6 +77,14 @@ class Moment(Protocol):
             difference: what is different of the cluster; None for nothing.
         """
 
+    def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
+        """What is told of the instant that is played, which may be in a copy of the process.
+
+        Args:
+            tell: answers of the instant what can be pickled.
+            difference: see `played`.
+        """
+
 
 @dataclass(frozen=True)
 class Dump:
@@ -115,6 +129,108 @@ class Dump:
         arrivals = self.arrivals if same else running_jobs(self.scheduler.policy, cluster, 0)
         return played([list(arrivals)], cluster, self.scheduler)
 
+    def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
+        """See `Moment`."""
+        change = self._change(difference) if self._is_ready else None
+        if change is None:
+            return tell(self.played(difference))
+        return self._prepared.asked(change, tell)
+
+    # --- what is made once ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _prepared(self) -> Prepared:
+        holders, waiting = self._sides
+        return Prepared(holders, waiting, self.cluster, self.scheduler)
+
+    @cached_property
+    def _is_ready(self) -> bool:
+        """Whether those that wait can come after those that hold something, and nothing else comes of it.
+
+        Where pods of both look for nodes, they look for them together.
+        """
+        cluster = self.cluster
+        holders, waiting = self._sides
+        pods = {each.key for each in cluster.pods}
+        alone = any(arrival[0].id in pods for arrival in (*waiting, *self._own))
+        lacking = alone and any(not self._is_in_its_place(arrival[0].id) for arrival in holders)
+        return bool(self._own) and not lacking and self._prepared.whole
+
+    def _is_in_its_place(self, name: str) -> bool:
+        each = self._work[name]
+        if isinstance(each, Pod):
+            return name in self.cluster.staying
+        standing = standing_of(self.cluster, each)
+        bound = sum(pod.key in self.cluster.staying for pod in standing.pods.values())
+        return not self.cluster.nodes or bound == standing.wanted
+
+    @cached_property
+    def _own(self) -> list[Arrival]:
+        """The jobs that are submitted."""
+        own = {name for names in self.submitted for name in names}
+        return [arrival for arrival in self.arrivals if arrival[0].id in own]
+
+    @cached_property
+    def _sides(self) -> tuple[list[Arrival], list[Arrival]]:
+        """The jobs that hold something, and the others but for those that are submitted."""
+        own = {arrival[0].id for arrival in self._own}
+        holders: list[Arrival] = []
+        waiting: list[Arrival] = []
+        for arrival in self.arrivals:
+            if arrival[0].id not in own:
+                (holders if _holds(self._work[arrival[0].id]) else waiting).append(arrival)
+        return holders, waiting
+
+    @cached_property
+    def _work(self) -> Mapping[str, Workload | Pod]:
+        several: list[Workload | Pod] = [*self.cluster.workloads, *self.cluster.pods]
+        return {each.key: each for each in several}
+
+    def _change(self, difference: Difference | None) -> Change | None:
+        """What a difference makes of the jobs that are submitted, and of the queues.
+
+        None where it is another one, or one that a policy would have to know of from the beginning.
+        """
+        if difference is None:
+            return Change(self._own)
+        before, after = self.cluster, difference(self.cluster)
+        queues = before.cluster_queues
+        edits = [
+            Edit("ClusterQueue", name, queues[name], queue)
+            for name, queue in after.cluster_queues.items()
+            if queue is not queues[name]
+        ]
+        if after.elastic_quotas is not before.elastic_quotas or (edits and not self._prepared.hears):
+            return None
+        if after.workloads is before.workloads and after.pods is before.pods:
+            return Change(self._own, edits)
+        arrivals = self._made_again(after)
+        return None if arrivals is None else Change(arrivals, edits)
+
+    def _made_again(self, cluster: Cluster) -> list[Arrival] | None:
+        """The jobs that are submitted, as other manifests have them.
+
+        One of another priority is none of those that the policy knows from the manifests. None where the
+        manifest says more of it than a job does.
+        """
+        own = {arrival[0].id: arrival[0] for arrival in self._own}
+        workloads = tuple(each for each in cluster.workloads if each.key in own)
+        pods = tuple(each for each in cluster.pods if each.key in own)
+        made = running_jobs(self.scheduler.policy, replace(cluster, workloads=workloads, pods=pods), 0)
+        if len(made) != len(own):
+            return None
+        first = 1 + max(arrival[0].index for arrival in self.arrivals)
+        found: list[Arrival] = []
+        for number, arrival in enumerate(made):
+            job, before = arrival[0], own[arrival[0].id]
+            index = before.index
+            if job.priority != before.priority:
+                index = first + number
+                if any(each.boost or each.gated_by for each in workloads):
+                    return None
+            found.append((replace(job, index=index), *arrival[1:]))
+        return sorted(found, key=lambda arrival: arrival[0].index)
+
     @cached_property
     def waiting(self) -> Sequence[str]:
         """See `Moment`."""
@@ -134,3 +250,8 @@ class Dump:
     @cached_property
     def _present(self) -> list[Present]:
         return present_of([arrival[0] for arrival in self.arrivals], self.cluster, None)
+
+
+def _holds(each: Workload | Pod) -> bool:
+    """Whether a job holds quota or a node."""
+    return bool(each.node) if isinstance(each, Pod) else each.holds_quota

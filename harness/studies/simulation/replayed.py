@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo
 
 from harness.base.errors import InputError, OptionError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from harness.runs.plan import Plan
     from harness.studies.simulation.moment import Asked, Difference
     from harness.trace.trace import Trace
+
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -76,6 +78,10 @@ class Replayed:
         there = replace(cluster, workloads=workloads, pods=pods)
         jobs = jobs_of(self.plan, self._arrivals(cluster, own))
         return played(jobs.chunks(), there, self.scheduler, self.at)
+
+    def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
+        """See `Moment`."""
+        return tell(self.played(difference))
 
     def _arrivals(self, cluster: Cluster, own: set[str]) -> list[Arrival]:
         """The jobs that are submitted, as the policy makes them of manifests."""

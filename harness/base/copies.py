@@ -1,0 +1,48 @@
+"""Goes on in a copy of the process, which the system makes without copying what nobody changes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
+    """What comes of some work that changes what is there, while here all stays as it is.
+
+    Args:
+        work: is done in a copy of the process; its answer has to be a value that can be pickled.
+
+    Returns:
+        The answer; None where the system makes no copies, where other threads might hold a lock in one, or
+        where the work failed there.
+    """
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        return None
+    reads, writes = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads of libraries, which the work does not use
+        child = os.fork()
+    if not child:
+        try:
+            os.close(reads)
+            with os.fdopen(writes, "wb") as out:
+                pickle.dump((work(),), out, pickle.HIGHEST_PROTOCOL)
+        finally:
+            os._exit(0)  # nothing that the process keeps for its end is done twice
+    os.close(writes)
+    try:
+        with os.fdopen(reads, "rb") as answer:
+            found = answer.read()
+    finally:
+        os.waitpid(child, 0)
+    try:
+        told: tuple[_T] = pickle.loads(found)
+    except (EOFError, pickle.UnpicklingError):
+        return None
+    return told
