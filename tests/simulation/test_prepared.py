@@ -1,0 +1,141 @@
+"""What is asked of an instant that is made once is what a replay from the changed dump decides.
+
+`PREPARED=0:200 python -m pytest -m slow tests/simulation/test_prepared.py` asks of the dumps of these seeds
+with every plugin, by default 60 of each.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from dumps.loop import Loop
+from dumps.worlds import DumpWorld, dump_world
+
+from harness.base.copies import in_a_copy
+from harness.base.options import resolve
+from harness.cluster.load import cluster_from
+from harness.engine.losses import parse_losses
+from harness.plugins import load
+from harness.runs.at_start import as_it_stands
+from harness.studies.simulation.differences import (
+    more,
+    with_count,
+    with_pod_sets,
+    with_priority,
+    with_queue,
+    with_quotas,
+    workload_of,
+)
+from harness.studies.simulation.instant import Instant, Scheduler
+from harness.studies.simulation.moment import Asked, Difference, Dump
+from harness.studies.simulation.policy_fields import field_changes
+
+PLUGINS = ("kueue-classic", "fairsharing", "default-preemption", "elasticquota")
+LIBRARY = load(block=["metrics"])
+LOOP = Loop(LIBRARY)
+FIRST, END = (int(seed) for seed in os.environ.get("PREPARED", "0:60").split(":"))
+
+
+def moment_of(world: DumpWorld) -> Dump | None:
+    """A dump of a world with one of those that wait submitted instead; None where nobody waits."""
+    _, objects = LOOP.restarted(world)
+    items = [*world.manifests, *objects]
+    waiting = [each for each in items if each["kind"] == "Workload" and "admission" not in each["status"]]
+    waiting = waiting or [each for each in items if each["kind"] == "Pod" and "nodeName" not in each["spec"]]
+    if not waiting:
+        return None
+    job = waiting[world.seed % len(waiting)]
+    spec = LIBRARY.policy(world.plugin)
+    scheduler = Scheduler(
+        spec, resolve(spec.options, world.options, owner=spec.name), parse_losses(world.losses)
+    )
+    cluster = cluster_from([each for each in items if each is not job], f"world {world.seed}")
+    return Dump(as_it_stands(cluster), scheduler).with_jobs([Asked({**job, "status": {}}, "the job")])
+
+
+def differences(moment: Dump) -> Iterator[Difference | None]:
+    """Nothing, and changes of every kind."""
+    name, cluster = moment.submitted[0][0], moment.cluster
+    yield None
+    yield partial(with_priority, name=name, value=1_000_000, class_name="")
+    workload = workload_of(cluster, name)
+    if workload is None:
+        return
+    for count in range(1, workload.pod_sets[0].count):
+        yield partial(with_pod_sets, name=name, change=partial(with_count, count=count))
+    queue = cluster.cluster_queue_of(workload.namespace, workload.queue)
+    assert queue is not None
+    for change in field_changes(queue):
+        yield partial(with_queue, queue=change.queue)
+    for group in queue.resource_groups:
+        for each in group.flavors:
+            raised = more(dict.fromkeys(each.resources, 64_000))
+            yield partial(with_queue, queue=with_quotas(queue, each.flavor, raised))
+
+
+def told(instant: Instant, names: tuple[str, ...]) -> tuple[bool, list[str], list[tuple[str, int, str]]]:
+    """Whether jobs start, whom they preempt, and how all jobs stand."""
+    lives = [(life.job.id, life.started, repr(life.bound)) for life in instant.lives.values()]
+    return instant.starts(names), instant.victims(names), sorted(lives)
+
+
+def differing(plugin: str, seeds: range) -> tuple[list[str], int]:
+    """Where both say something else, and how often an instant was made once."""
+    wrong, ready = [], 0
+    for seed in seeds:
+        moment = moment_of(dump_world(seed, plugin))
+        if moment is None:
+            continue
+        ready += moment._is_ready
+        tell = partial(told, names=moment.submitted[0])
+        for number, difference in enumerate(differences(moment)):
+            mine, theirs = moment.asked(tell, difference), tell(moment.played(difference))
+            if mine != theirs:
+                wrong.append(f"seed {seed} {plugin}, {number}: {mine[:2]}, a replay {theirs[:2]}")
+    return wrong, ready
+
+
+@pytest.mark.early
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_an_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str) -> None:
+    """With each change: who starts, where, and who is preempted."""
+    wrong, ready = differing(plugin, range(6))
+    assert not wrong, "\n".join(wrong)
+    assert ready or plugin in PLUGINS[2:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("first", range(FIRST, END, 20))
+def test_every_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str, first: int) -> None:
+    """The same of many dumps."""
+    wrong, _ = differing(plugin, range(first, min(END, first + 20)))
+    assert not wrong, "\n".join(wrong)
+
+
+def test_without_copies_it_is_made_anew_for_each_question() -> None:
+    """Another thread might hold a lock in a copy; what is answered is the same."""
+    moment = next(each for each in (moment_of(dump_world(seed, PLUGINS[0])) for seed in range(9)) if each)
+    tell = partial(told, names=moment.submitted[0])
+    copied = [moment.asked(tell) for _ in range(2)]
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        assert in_a_copy(lambda: 1) is None
+        assert [moment.asked(tell) for _ in range(2)] == copied
+    finally:
+        over.set()
+        other.join()
+
+
+def test_a_copy_leaves_all_as_it_is() -> None:
+    """And what fails in it is to be done here."""
+    found: list[int] = []
+    assert in_a_copy(lambda: found.append(1) or len(found)) == (1,)
+    assert not found
+    assert in_a_copy(lambda: found[7]) is None
