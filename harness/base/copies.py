@@ -26,7 +26,9 @@ def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
         return None
     reads, writes = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of libraries, which the work does not use
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # threads of libraries, which the work does not use
         child = os.fork()
     if not child:
         try:
@@ -42,7 +44,7 @@ def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
     finally:
         os.waitpid(child, 0)
     try:
-        told: tuple[_T] = pickle.loads(found)
+        told: tuple[_T] = pickle.loads(found)  # noqa: S301  a copy of this process wrote it
     except (EOFError, pickle.UnpicklingError):
         return None
     return told

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.scheduling_groups import GroupKey, SchedulingGroup
     from harness.cluster.kinds.topology import Topology
     from harness.cluster.kinds.workloads import Workload
+    from harness.cluster.standing import Standing
 
 _T = TypeVar("_T")
 
@@ -309,6 +310,11 @@ class Cluster(Value):
             if pod.workload:
                 found.setdefault(pod.workload, []).append(pod)
         return frozen({key: tuple(pods) for key, pods in found.items()})
+
+    @cached_property
+    def standings(self) -> dict[int, tuple[Workload, Standing]]:
+        """What `harness.cluster.standing` has found out about Workloads, by their identity."""
+        return {}
 
     @cached_property
     def staying(self) -> frozenset[str]:

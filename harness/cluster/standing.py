@@ -45,6 +45,17 @@ def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
     """
     if isinstance(each, Pod):
         return Standing({0: each}, (), 1, each.start if each.node else None)
+    known = cluster.standings
+    found = known.get(id(each))
+    if found is None:
+        found = known[id(each)] = (
+            each,
+            _of_workload(cluster, each),
+        )  # it is kept, so that its id stays its own
+    return found[1]
+
+
+def _of_workload(cluster: Cluster, each: Workload) -> Standing:
     evicted = each.holds_quota and each.is_true("Evicted")
     pods = [
         pod

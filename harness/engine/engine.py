@@ -172,9 +172,7 @@ class Engine:
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
         """Play on to the end, or as far as it goes now; see `run` for the arguments and errors."""
         with self._blamed():
-            for now in self._play(
-                self._policy, self._doze, self._recurrence, self._referee, self._sources
-            ):
+            for now in self._play(self._policy, self._doze, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
 

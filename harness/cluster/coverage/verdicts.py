@@ -9,7 +9,7 @@ with a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, final
@@ -169,45 +169,69 @@ class Place:
         assert place is not None
         return place.row or (row if place.ends else Row(path, Verdict.MODELLED))
 
-    def findings(self, value: Any, path: str = "", above: Finding | None = None) -> Iterator[Finding]:
-        """The fields of a value that are not modelled, each once, with `[]` for the items of lists.
+    def findings(self, value: Any) -> list[Finding]:
+        """The fields of a value that are not modelled, each once, with `[]` for the items of lists."""
+        found: list[Finding] = []
+        self.look(value, [], None, found)
+        return found
+
+    def look(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
+        """Find those of one place.
 
         Args:
             value: what the manifest has here.
-            path: of this place.
+            steps: the path of this place; as it was when this is over.
             above: what covers it; None where only the fields that are said may be there.
+            found: where they are collected.
         """
-        if self.row is not None:
-            if value in self.row.usual:
+        row = self.row
+        if row is not None:
+            if row.usual and value in row.usual:
                 return
-            above = None if self.covers is None else Finding(path, self.row)
-        if isinstance(value, Mapping) and not self.ends:
+            if row.verdict is Verdict.MODELLED:
+                above = None
+            elif self.ends and row.verdict is not Verdict.ASSUMED:
+                return
+            else:
+                above = Finding("".join(steps), row)
+        if self.ends:
+            if above is not None:
+                _covered(above, value, found)
+        elif isinstance(value, (dict, Mapping)):
+            names = self.names
             for name, inner in value.items():
                 if inner is not None:
-                    deeper = f"{path}.{name}" if path else str(name)
-                    yield from self._inner(self.find(str(name)), inner, deeper, above)
-        elif isinstance(value, list) and not self.ends:
+                    place = names.get(name) or self.find(str(name))
+                    steps.append(f".{name}" if steps else str(name))
+                    if place is not None:
+                        place.look(inner, steps, above, found)
+                    else:
+                        self._unknown(inner, steps, above, found)
+                    steps.pop()
+        elif isinstance(value, list):
+            steps.append("[]")
             for inner in value:
-                yield from self._inner(self.item, inner, f"{path}[]", above)
-        elif not self.ends:
-            yield Finding(path, None, wanted="a list" if self.item else "a mapping of names to values")
-        elif above is not None:
-            yield from _covered(above, value)
-
-    def _inner(self, place: Place | None, value: Any, path: str, above: Finding | None) -> Iterator[Finding]:
-        """The same of a value in it; the place is None where nothing is said of it."""
-        if place is not None:
-            yield from place.findings(value, path, above)
-        elif above is None:
-            yield Finding(path, None, tuple(self.names))
+                if self.item is not None:
+                    self.item.look(inner, steps, above, found)
+                else:
+                    self._unknown(inner, steps, above, found)
+            steps.pop()
         else:
-            yield from _covered(above, value)
+            wanted = "a list" if self.item else "a mapping of names to values"
+            found.append(Finding("".join(steps), None, wanted=wanted))
+
+    def _unknown(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
+        """The same of a value in it of which nothing is said."""
+        if above is None:
+            found.append(Finding("".join(steps), None, tuple(self.names)))
+        else:
+            _covered(above, value, found)
 
 
-def _covered(above: Finding, value: Any) -> Iterator[Finding]:
+def _covered(above: Finding, value: Any, found: list[Finding]) -> None:
     """What covers a value, where that is not modelled and the value, not being empty, asks for something."""
     if above.row is not None and above.row.verdict is Verdict.ASSUMED and value not in (None, "", [], {}):
-        yield above
+        found.append(above)
 
 
 @final

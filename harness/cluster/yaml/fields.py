@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -38,7 +38,7 @@ class Fields:
         self._words: list[tuple[str, str]] = []
         self._children: list[Fields] = []
         self._mapping: Mapping[str, Any] = {}
-        if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        if isinstance(value, (dict, Mapping)) and _are_texts(value):
             self._mapping = value
         elif value is not None:
             self.fault("", f"must be a mapping of names to values, not {shown(value)}")
@@ -223,6 +223,14 @@ class Fields:
         child = Fields(value, self.where, self.faults, path)
         self._children.append(child)
         return child
+
+
+_TEXT = frozenset({str})
+
+
+def _are_texts(names: Iterable[object]) -> bool:
+    """Whether all are texts, as nearly always."""
+    return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
 
 
 def shown(value: Any) -> str:

@@ -142,15 +142,24 @@ def _present(
 ) -> Present:
     standing = standing_of(cluster, manifest)
     since = standing.since
-    if isinstance(manifest, Workload):
-        leaving = manifest.holds_quota and manifest.is_true("Evicted")
-        waits = leaving or not manifest.holds_quota or _lacks_nodes(cluster, standing)
-    else:
-        leaving, waits = False, not manifest.node
+    leaving = is_leaving(manifest)
+    waits = leaving or lacks_something(cluster, manifest)
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)
     waited = None if created is None or now is None else max(0, now - created)
     limit, lasting = _limit(manifest, since), is_lasting(manifest, cluster)
     return Present(job, traits, waits, leaving, elapsed, waited if waits else None, limit, lasting)
+
+
+def is_leaving(manifest: Workload | Pod) -> bool:
+    """Whether a job was told to give back what it holds."""
+    return isinstance(manifest, Workload) and manifest.holds_quota and manifest.is_true("Evicted")
+
+
+def lacks_something(cluster: Cluster, manifest: Workload | Pod) -> bool:
+    """Whether a job has not got what it asks for: quota, or nodes for all of its pods."""
+    if isinstance(manifest, Workload):
+        return not manifest.holds_quota or _lacks_nodes(cluster, standing_of(cluster, manifest))
+    return not manifest.node
 
 
 def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:

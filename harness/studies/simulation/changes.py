@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import groupby
 from math import gcd
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.text import counted
@@ -80,19 +82,22 @@ class Trials:
         """Whether the job starts now with a change."""
         return self.outcome(difference).rank == _STARTS
 
-    def least(self, most: int, difference: Callable[[int], Difference]) -> int | None:
-        """The smallest of 1 to `most` with which the job starts now; None where it does with none of them.
+    def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
+        """The smallest of 1 to `most` with which the job starts now; None where it does not with `most`.
 
         More can be worse, where it lets others in first. So the few smallest are tried one by one, and what
         is larger by doubling, then by halving.
+
+        Args:
+            most: more is not tried.
+            difference: makes one of a number.
+            sure: whether it is known that the job starts with `most`.
         """
-        low, high = 0, 0
-        while high < most:
-            low, high = high, min(most, high + 1 if high < _ONE_BY_ONE else 2 * high)
-            if self.starts(difference(high)):
-                break
-        else:
+        if most < 1 or not (sure or self.starts(difference(most))):
             return None
+        low, high = 0, min(1, most)
+        while high < most and not self.starts(difference(high)):
+            low, high = high, min(most, high + 1 if high < _ONE_BY_ONE else 2 * high)
         while high - low > 1:
             middle = (low + high) // 2
             if self.starts(difference(middle)):
@@ -175,10 +180,16 @@ def _priorities(trials: Trials) -> Iterator[Change]:
     cluster, answer = trials.moment.cluster, trials.answer
     if len(answer.ids) > 1:
         return
-    for value, name in _above(
-        cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None
-    ):
-        found = trials.outcome(partial(with_priority, name=answer.ids[0], value=value, class_name=name))
+    above = _above(cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None)
+
+    def outcome(value: int, name: str) -> Outcome:
+        return trials.outcome(partial(with_priority, name=answer.ids[0], value=value, class_name=name))
+
+    best = outcome(*above[-1]) if above else None
+    if best is None or best.rank >= trials.rank:
+        return
+    for value, name in above:
+        found = best if (value, name) == above[-1] else outcome(value, name)
         if found.rank < trials.rank:
             whose = f" (class {name})" if name else ""
             text = f"priority {value:,}{whose} instead of {answer.priority:,}"
@@ -244,7 +255,7 @@ def _least_amounts(
         def by(steps_of: int, name: str = name) -> Difference:
             return given({**needed, name: steps_of * steps[name]})
 
-        least = trials.least(amount // steps[name], by)
+        least = trials.least(amount // steps[name], by, sure=True)
         assert least is not None  # the whole amount was tried
         needed[name] = least * steps[name]
     return needed
@@ -299,17 +310,20 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
     """Of each field of the job's ClusterQueue the first value with which it starts, or others have to go."""
     queue = _queue_of(trials)
-    done: set[str] = set()
-    for change in () if queue is None else field_changes(queue):
-        if change.field in done:
+    for _, of_field in groupby(() if queue is None else field_changes(queue), attrgetter("field")):
+        changes = list(of_field)
+        boldest = trials.outcome(partial(with_queue, queue=changes[-1].queue))
+        if boldest.rank >= trials.rank:
             continue
-        found = trials.outcome(partial(with_queue, queue=change.queue))
-        if found.rank < trials.rank:
-            done.add(change.field)
-            text = f"{change.field}: {change.value} instead of {change.before}"
-            text += f" in ClusterQueue {change.queue.name}"
-            patch: Mapping[str, Any] = change.patch or queue_patch(change.queue.name, change.spec)
-            yield Change("policy", text, _after(found), found.victims, patch=(patch,))
+        for change in changes:
+            last = change is changes[-1]
+            found = boldest if last else trials.outcome(partial(with_queue, queue=change.queue))
+            if found.rank < trials.rank:
+                text = f"{change.field}: {change.value} instead of {change.before}"
+                text += f" in ClusterQueue {change.queue.name}"
+                patch: Mapping[str, Any] = change.patch or queue_patch(change.queue.name, change.spec)
+                yield Change("policy", text, _after(found), found.victims, patch=(patch,))
+                break
 
 
 def _after(found: Outcome) -> str:

@@ -279,7 +279,6 @@ class Prepared:
         engine.submit(instant.noted(change.arrivals))
         engine.wake(instant.at)
         engine.play()
-        engine.finish()
         return instant
 
 

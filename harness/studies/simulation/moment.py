@@ -11,7 +11,7 @@ from harness.base.errors import InputError
 from harness.cluster.changes.edits import Edit
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.standing import standing_of
-from harness.runs.estimates.present import Present, present_of
+from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
 from harness.studies.forecasting.new_job import submitted
@@ -200,7 +200,10 @@ class Dump:
             for name, queue in after.cluster_queues.items()
             if queue is not queues[name]
         ]
-        if after.elastic_quotas is not before.elastic_quotas or (edits and not self._prepared.hears):
+        stopped = any(edit.before.stop_policy != edit.after.stop_policy for edit in edits)  # who waits knows
+        if stopped or after.elastic_quotas is not before.elastic_quotas:
+            return None
+        if edits and not self._prepared.hears:
             return None
         if after.workloads is before.workloads and after.pods is before.pods:
             return Change(self._own, edits)
@@ -235,21 +238,20 @@ class Dump:
     def waiting(self) -> Sequence[str]:
         """See `Moment`."""
         own = {name for names in self.submitted for name in names}
-        return [each.job.id for each in self._present if each.waits and each.job.id not in own]
+        names = [arrival[0].id for arrival in self.arrivals if arrival[0].id not in own]
+        leaving, cluster = self.leaving, self.cluster
+        return [each for each in names if each in leaving or lacks_something(cluster, self._work[each])]
 
     @cached_property
     def leaving(self) -> frozenset[str]:
         """See `Moment`."""
-        return frozenset(each.job.id for each in self._present if each.leaving)
+        names = (arrival[0].id for arrival in self.arrivals)
+        return frozenset(each for each in names if is_leaving(self._work[each]))
 
     @cached_property
     def arrivals(self) -> Sequence[Arrival]:
         """The jobs of the instant, in order."""
         return running_jobs(self.scheduler.policy, self.cluster, 0)
-
-    @cached_property
-    def _present(self) -> list[Present]:
-        return present_of([arrival[0] for arrival in self.arrivals], self.cluster, None)
 
 
 def _holds(each: Workload | Pod) -> bool:

@@ -52,14 +52,14 @@ def field_changes(queue: ClusterQueue) -> Iterator[FieldChange]:
 
 
 def _of_preemption(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """The fields of `preemption`."""
+    """The fields of `preemption`; those about others of a cohort do nothing without one."""
     now = queue.preemption
     orders = (
         ("withinClusterQueue", now.within_cluster_queue, (_NEVER, _LOWER, _EQUAL)),
         ("reclaimWithinCohort", now.reclaim_within_cohort, (_NEVER, _LOWER, _ANY)),
         ("borrowWithinCohort", now.borrow_within_cohort, (_NEVER, _LOWER)),
     )
-    for field, before, order in orders:
+    for field, before, order in orders if queue.cohort else orders[:1]:
         for value in order[order.index(before) + 1 :]:
             if field == "withinClusterQueue":
                 policies = replace(now, within_cluster_queue=value)
@@ -77,8 +77,10 @@ def _of_preemption(queue: ClusterQueue) -> Iterator[FieldChange]:
 
 
 def _of_fungibility(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """The fields of `flavorFungibility`."""
+    """The fields of `flavorFungibility`, which do nothing where there is no other flavor."""
     now = queue.fungibility
+    if all(len(group.flavors) < 2 for group in queue.resource_groups):
+        return
     for field, before in (("whenCanBorrow", now.when_can_borrow), ("whenCanPreempt", now.when_can_preempt)):
         value = "TryNextFlavor" if before == "MayStopSearch" else "MayStopSearch"
         borrows = field == "whenCanBorrow"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, final
+from weakref import ref
 
 from harness import Cluster, Job, PodSet
 from harness.base.errors import ClusterError, Fault
@@ -74,8 +75,7 @@ class Beginning:
 
     def __init__(self, cluster: Cluster) -> None:
         self._as_of = cluster.as_of
-        found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
-        self.starts = sorted(found, key=_order)
+        self.starts = _in_order(cluster)
         self.crowded = bool(_beyond(cluster, self.starts))
 
     @cached_property
@@ -106,6 +106,25 @@ class Beginning:
             if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
                 return start
         return None
+
+
+_LAST: list[tuple[ref[Cluster], list[Start]]] = []
+"""The cluster that was asked about last: a replay asks for its jobs, and then has its policy made."""
+
+
+def _in_order(cluster: Cluster) -> list[Start]:
+    """The Workloads that take part, in order."""
+    if _LAST and _LAST[0][0]() is cluster:
+        return _LAST[0][1]
+    found = [start for manifest in cluster.workloads for start in _starts(cluster, manifest)]
+    starts = sorted(found, key=_order)
+    _LAST[:] = [(ref(cluster, _forget), starts)]
+    return starts
+
+
+def _forget(cluster: ref[Cluster]) -> None:
+    """A cluster is not used any more."""
+    _LAST[:] = [each for each in _LAST if each[0] is not cluster]
 
 
 def admitted_since(manifest: Workload) -> int | None:
