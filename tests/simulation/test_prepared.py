@@ -61,12 +61,12 @@ def differences(moment: Dump) -> Iterator[Difference | None]:
     """Nothing, and changes of every kind."""
     name, cluster = moment.submitted[0][0], moment.cluster
     yield None
-    yield partial(with_priority, name=name, value=1_000_000, class_name="")
+    yield partial(with_priority, names=[name], value=1_000_000, class_name="")
     workload = workload_of(cluster, name)
     if workload is None:
         return
     for count in range(1, workload.pod_sets[0].count):
-        yield partial(with_pod_sets, name=name, change=partial(with_count, count=count))
+        yield partial(with_pod_sets, names=[name], change=partial(with_count, count=count))
     queue = cluster.cluster_queue_of(workload.namespace, workload.queue)
     assert queue is not None
     for change in field_changes(queue):

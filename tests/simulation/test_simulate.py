@@ -271,7 +271,7 @@ def test_the_topology_that_annotations_of_pods_ask_for_counts() -> None:
     ("changed", "said"),
     [
         ({"apiVersion": "batch.volcano.sh/v1alpha1"}, "Job of apiVersion batch.volcano.sh/v1alpha1"),
-        ({"kind": "Deployment"}, "kind 'Deployment' is not one of Job, Pod, JobSet"),
+        ({"kind": "DaemonSet"}, "kind 'DaemonSet' is not one of Job, Pod, JobSet"),
         ({"spec": {}}, "spec.template.spec.containers: there are none"),
     ],
 )
@@ -405,6 +405,10 @@ def test_an_instant_of_a_replay_is_asked_about(tmp_path: Path) -> None:
     (small,) = harness.simulate(cluster, job(2), **more).answers
     (large,) = harness.simulate(cluster, job(8), **more).answers
     assert (small.verdict, large.verdict) == ("starts", "waits")
+    late = harness.simulate(cluster, **{**more, "at": "30h"})
+    assert not late.answers
+    assert "the replay was over 9h00m before: no job of the trace runs or waits then" in late.notes
+    assert not any("over" in note for note in harness.simulate(cluster, **more).notes)
 
 
 def test_a_job_without_a_queue_is_its_pods() -> None:

@@ -218,7 +218,12 @@ class Asked:
         now = now_of(more, settings.policy, before.now.at)
         there = {each.job.id for each in before.now.present}
         own = [place for place, each in enumerate(now.present) if each.job.id not in there]
-        if len(own) != 1:
+        if len(own) > 1:
+            raise InputError(
+                f"{source}: it is {len(own)} Workloads, and a forecast submits one",
+                hint="harness simulate takes it whole; give the forecast one of its replicas",
+            )
+        if not own:
             raise InputError(
                 f"{source}: {settings.plugin} does not schedule it",
                 hint="a job that names a queue is one of Kueue's, a Pod without one is kube-scheduler's",

@@ -5,6 +5,7 @@ By the `PodSets` of each integration of Kueue (`pkg/controller/jobs`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -50,6 +51,13 @@ def pod_sets_of(job: Fields) -> list[PodSet]:
     """The pod sets of a job of one of `KINDS`; what is wrong with it becomes faults."""
     kind = job.string("kind")
     return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
+
+
+def copies_of(job: Fields) -> int:
+    """How many Workloads a job is, all alike: several where each replica is one."""
+    if job.raw("kind") not in _A_WORKLOAD_EACH:
+        return 1
+    return job.child("spec").integer("replicas", 1, least=0, most=_MOST_COPIES)
 
 
 def priority_class_of(job: Fields, pod_sets: Iterable[PodSet]) -> str:
@@ -109,6 +117,65 @@ def _of_ray_job(job: Fields) -> Iterator[PodSet]:
         yield {"name": "submitter", "count": 1, "template": template}
 
 
+def _of_stateful_set(job: Fields) -> Iterator[PodSet]:
+    spec = job.child("spec")
+    yield {"name": "main", "count": spec.integer("replicas", 1, least=0), "template": _template(spec)}
+
+
+def _of_deployment(job: Fields) -> Iterator[PodSet]:
+    yield {"name": "main", "count": 1, "template": _template(job.child("spec"))}
+
+
+def _of_leader_worker_set(job: Fields) -> Iterator[PodSet]:
+    """A group: its leader has a template of its own, or that of the workers."""
+    group = job.child("spec").child("leaderWorkerTemplate")
+    size, workers = group.integer("size", 1, least=1), group.child("workerTemplate")
+    check_containers(workers)
+    template = _as_template(group.raw("workerTemplate"))
+    if "leaderTemplate" not in group:
+        yield {"name": "main", "count": size, "template": template}
+        return
+    check_containers(group.child("leaderTemplate"))
+    yield {"name": "leader", "count": 1, "template": _as_template(group.raw("leaderTemplate"))}
+    yield {"name": "worker", "count": size - 1, "template": template}
+
+
+def _of_app_wrapper(job: Fields) -> Iterator[PodSet]:
+    """The pod sets of its components: those that it names by their paths, else those of a known kind."""
+    found: list[PodSet] = []
+    for component in job.child("spec").items("components"):
+        inner = component.child("template")
+        named = component.items("podSets")
+        kind = inner.string("kind")
+        if not named and kind in _OF_KIND and kind != "AppWrapper":
+            copies = copies_of(inner)
+            found += [{**each, "count": each["count"] * copies} for each in _OF_KIND[kind][1](inner)]
+        for each in named:
+            path = each.string("path", required=True)
+            template = _at_path(component.raw("template"), path)
+            if not isinstance(template, Mapping):
+                each.fault("path", f"there is no pod template at {path!r}")
+                continue
+            check_containers(Fields(template, each.where, each.faults, f"{component.path}.{path}"))
+            found.append({"count": each.integer("replicas", 1, least=0), "template": dict(template)})
+    name = job.child("metadata").string("name") or "main"
+    yield from ({**each, "name": f"{name}-{number}"} for number, each in enumerate(found))
+
+
+def _at_path(template: Any, path: str) -> Any:
+    """What is at a path such as `template.spec.groups[0].template`; None for nothing."""
+    if not _PATH.fullmatch(path):
+        return None
+    for name, number in _STEP.findall(path.removeprefix("template")):
+        if name and isinstance(template, Mapping):
+            template = template.get(name)
+        elif number and isinstance(template, list) and int(number) < len(template):
+            template = template[int(number)]
+        else:
+            return None
+    return template
+
+
 def _replicas(field: str, *types: str) -> Callable[[Fields], Iterator[PodSet]]:
     """Pods by the type of the replica, in the order in which Kueue lists the types."""
 
@@ -133,14 +200,27 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
     "JobSet": ("jobset.x-k8s.io", _of_job_set),
     "RayJob": ("ray.io", _of_ray_job),
     "RayCluster": ("ray.io", lambda job: _of_ray_cluster(job.child("spec"))),
+    "RayService": ("ray.io", lambda job: _of_ray_cluster(job.child("spec").child("rayClusterConfig"))),
     "PyTorchJob": ("kubeflow.org", _replicas("pytorchReplicaSpecs", "Master", "Worker")),
     "TFJob": ("kubeflow.org", _replicas("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")),
     "XGBoostJob": ("kubeflow.org", _replicas("xgbReplicaSpecs", "Master", "Worker")),
     "PaddleJob": ("kubeflow.org", _replicas("paddleReplicaSpecs", "Master", "Worker")),
     "JAXJob": ("kubeflow.org", _replicas("jaxReplicaSpecs", "Worker")),
     "MPIJob": ("kubeflow.org", _replicas("mpiReplicaSpecs", "Launcher", "Worker")),
+    "Deployment": ("apps", _of_deployment),
+    "StatefulSet": ("apps", _of_stateful_set),
+    "LeaderWorkerSet": ("leaderworkerset.x-k8s.io", _of_leader_worker_set),
+    "AppWrapper": ("workload.codeflare.dev", _of_app_wrapper),
 }
 """Kind -> its API group, and what lists its pod sets."""
+
+_A_WORKLOAD_EACH = ("Deployment", "LeaderWorkerSet")
+"""Kinds of which Kueue makes a Workload for each replica: a pod, or a group of pods."""
+
+_MOST_COPIES = 10_000
+
+_PATH = re.compile(r"template(\.[^.\[\]]+|\[\d{1,9}\])*")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 WORKLOAD = "Workload"
 KINDS: Mapping[str, str] = {
@@ -159,7 +239,10 @@ def _job_pods(spec: Fields) -> int:
 def _template(fields: Fields) -> dict[str, Any]:
     """The template of pods; each has something to run."""
     check_containers(fields.child("template"))
-    found = fields.raw("template")
+    return _as_template(fields.raw("template"))
+
+
+def _as_template(found: Any) -> dict[str, Any]:
     return dict(found) if isinstance(found, Mapping) else {}
 
 

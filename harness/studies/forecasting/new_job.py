@@ -20,6 +20,7 @@ from harness.studies.forecasting.job_kinds import (
     WORKLOAD,
     PodSet,
     check_containers,
+    copies_of,
     pod_sets_of,
     priority_class_of,
 )
@@ -91,8 +92,8 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
     """A cluster in which one job more waits, the youngest of all.
 
-    Where the job names a queue, and Kueue admits jobs, it is a Workload as Kueue makes one of it; else each
-    of its pods waits.
+    Where the job names a queue, and Kueue admits jobs, it is a Workload as Kueue makes one of it, or several
+    where each replica is one; else each of its pods waits.
 
     Args:
         cluster: stays as it is.
@@ -104,20 +105,13 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         ClusterError: the manifest is faulty.
         InputError: its queue or priority class does not exist.
     """
-    metadata = dict(_map(job.get("metadata")))
-    number = sum(each.uid.startswith(_UID) for each in cluster.workloads)
-    namespace = str(metadata.get("namespace") or "default")
-    named = {
-        "name": _name(cluster, metadata, namespace),
-        "namespace": namespace,
-        "uid": f"{_UID}-{number}" if number else _UID,
-    }
     faults: list[Fault] = []
     _check_kind(Document("", job), faults)
     if faults:
         raise ClusterError(source, faults)
     fields = Fields(job, "", faults)
     pod_sets: list[PodSet] = []
+    copies = 1
     if job.get("kind") == WORKLOAD:
         templates = [each.child("template") for each in fields.child("spec").items("podSets")]
         for template in templates:
@@ -126,21 +120,30 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
             fields.child("spec").fault("podSets", f"there are none, {NO_POD}")
     else:
         pod_sets = pod_sets_of(fields)
-        if not sum(each["count"] for each in pod_sets) and not faults:
+        copies = copies_of(fields)
+        if not copies * sum(each["count"] for each in pod_sets) and not faults:
             faults.append(Fault("spec", f"it has no pods, {NO_POD}"))
     if faults:
         raise ClusterError(source, faults)
-    labels = _map(metadata.get("labels"))
+    metadata = dict(_map(job.get("metadata")))
+    labels, namespace = _map(metadata.get("labels")), str(metadata.get("namespace") or "default")
+    before = sum(each.uid.startswith(_UID) for each in cluster.workloads)
+    names = _names(cluster, metadata, namespace, copies)
+    named = [
+        {"name": name, "namespace": namespace, "uid": f"{_UID}-{number}" if number else _UID}
+        for number, name in enumerate(names, before)
+    ]
     if job.get("kind") == WORKLOAD:
-        document = {**job, "metadata": {**metadata, **named}, "status": {}}
+        documents = [{**job, "metadata": {**metadata, **each}, "status": {}} for each in named]
     elif queued and labels.get(QUEUE):
-        document = _workload_of(cluster, fields, pod_sets, {**metadata, **named}, labels)
+        documents = [_workload_of(cluster, fields, pod_sets, {**metadata, **each}, labels) for each in named]
     else:
-        return _with_pods(cluster, pod_sets, named, labels, source)
-    workload = replace(workload_from(Fields(document, "", faults), {}), created=None)
+        whole = {**named[0], "name": _name(cluster, metadata, namespace)}
+        return _with_pods(cluster, pod_sets * copies, whole, labels, source)
+    workloads = [replace(workload_from(Fields(each, "", faults), {}), created=None) for each in documents]
     if faults:
         raise ClusterError(source, faults)
-    queue = workload.queue
+    queue = workloads[0].queue
     if cluster.cluster_queue_of(namespace, queue) is None:
         known = [name for space, name in cluster.local_queues if space == namespace] or list(
             cluster.cluster_queues
@@ -149,8 +152,9 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
             f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}",
             hint=did_you_mean(queue, known),
         )
-    latest = max((each.created or 0 for each in cluster.workloads), default=0)
-    return replace(cluster, workloads=(*cluster.workloads, replace(workload, created=latest + 1)))
+    latest = 1 + max((each.created or 0 for each in cluster.workloads), default=0)
+    youngest = (replace(each, created=latest) for each in workloads)
+    return replace(cluster, workloads=(*cluster.workloads, *youngest))
 
 
 _UID = "~submitted"
@@ -166,6 +170,17 @@ def _name(cluster: Cluster, metadata: Mapping[str, Any], namespace: str) -> str:
     while f"{namespace}/{name}" in there:
         name += "-submitted"
     return name
+
+
+def _names(cluster: Cluster, metadata: Mapping[str, Any], namespace: str, copies: int) -> list[str]:
+    """The names of the Workloads of a job."""
+    name = _name(cluster, metadata, namespace)
+    if copies == 1:
+        return [name]
+    there = {each.key for each in cluster.workloads}
+    while any(f"{namespace}/{name}-{number}" in there for number in range(copies)):
+        name += "-submitted"
+    return [f"{name}-{number}" for number in range(copies)]
 
 
 def _workload_of(

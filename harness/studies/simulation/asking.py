@@ -177,7 +177,12 @@ class Question:
         if self.plugin is None:
             yield f"scheduled by {policy.name}"
         yield from assumptions(policy, cluster, moment.scheduler.options)
-        if self.trace is None:
+        if isinstance(moment, Replayed):
+            since = moment.over_since(instant)
+            if since is not None and since < moment.at:
+                at = exact_duration(moment.at - since)
+                yield f"the replay was over {at} before: no job of the trace runs or waits then"
+        else:
             by_queues = policy.admits_by_queues(cluster)
             yield from not_as_it_was([cluster], instant.lives, policy.name, by_queues=by_queues)
 

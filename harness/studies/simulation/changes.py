@@ -126,7 +126,7 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
             def change(each: PodSet) -> PodSet:
                 return with_count(each, each.count - by) if each.name == of.name else each
 
-            return partial(with_pod_sets, name=trials.answer.ids[0], change=change)
+            return partial(with_pod_sets, names=trials.answer.ids, change=change)
 
         by = trials.least(pod_set.count - 1, fewer)
         if by is not None:
@@ -139,8 +139,8 @@ def _fewer_pods(trials: Trials) -> Iterator[Change]:
 
 def _other_flavor(trials: Trials) -> Iterator[Change]:
     """Of each flavor of the queue that pods do not ask for, or do not tolerate, that they would."""
-    cluster, name = trials.moment.cluster, trials.answer.ids[0]
-    workload, queue = workload_of(cluster, name), _queue_of(trials)
+    cluster, names = trials.moment.cluster, trials.answer.ids
+    workload, queue = workload_of(cluster, names[0]), _queue_of(trials)
     if workload is None or queue is None:
         return
     flavors = dict.fromkeys(each.flavor for group in queue.resource_groups for each in group.flavors)
@@ -152,7 +152,7 @@ def _other_flavor(trials: Trials) -> Iterator[Change]:
         if all(_asks(before) == _asks(after) for before, after in pairs):
             continue
         change = partial(for_flavor, flavor=flavor, among=labels)
-        if trials.starts(partial(with_pod_sets, name=name, change=change)):
+        if trials.starts(partial(with_pod_sets, names=names, change=change)):
             podsets = [
                 {
                     "name": each.name,
@@ -178,12 +178,10 @@ def _labels(labels: Mapping[str, str]) -> str:
 def _priorities(trials: Trials) -> Iterator[Change]:
     """The lowest priority with which it starts, or preempts others."""
     cluster, answer = trials.moment.cluster, trials.answer
-    if len(answer.ids) > 1:
-        return
     above = _above(cluster, answer.priority, of_kueue=workload_of(cluster, answer.ids[0]) is not None)
 
     def outcome(value: int, name: str) -> Outcome:
-        return trials.outcome(partial(with_priority, name=answer.ids[0], value=value, class_name=name))
+        return trials.outcome(partial(with_priority, names=answer.ids, value=value, class_name=name))
 
     best = outcome(*above[-1]) if above else None
     if best is None or best.rank >= trials.rank:
@@ -218,7 +216,7 @@ def _more_quota(trials: Trials) -> Iterator[Change]:
     queue, workload = _queue_of(trials), workload_of(trials.moment.cluster, trials.answer.ids[0])
     if queue is None or workload is None:
         return
-    total = _total(workload.pod_sets)
+    total = _total(workload.pod_sets, len(trials.answer.ids))
     for group in queue.resource_groups:
         asked = {name: total[name] for name in group.covered_resources if total.get(name)}
         for each in group.flavors if asked else ():
@@ -338,11 +336,11 @@ def _queue_of(trials: Trials) -> ClusterQueue | None:
     return trials.moment.cluster.cluster_queue_of(workload.namespace, workload.queue)
 
 
-def _total(pod_sets: tuple[PodSet, ...]) -> dict[str, int]:
-    """Resource -> what all pods ask for."""
+def _total(pod_sets: tuple[PodSet, ...], copies: int) -> dict[str, int]:
+    """Resource -> what all pods of some Workloads that are alike ask for."""
     total: dict[str, int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():
-            total[resource] = total.get(resource, 0) + amount * pod_set.count
-        total["pods"] = total.get("pods", 0) + pod_set.count
+            total[resource] = total.get(resource, 0) + amount * pod_set.count * copies
+        total["pods"] = total.get("pods", 0) + pod_set.count * copies
     return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +26,14 @@ def workload_of(cluster: Cluster, name: str) -> Workload | None:
 # --- the job ----------------------------------------------------------------------------------------------
 
 
-def with_pod_sets(cluster: Cluster, name: str, change: Callable[[PodSet], PodSet]) -> Cluster:
-    """Other pod sets of a Workload."""
+def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[PodSet], PodSet]) -> Cluster:
+    """Other pod sets of some Workloads."""
 
     def changed(each: Workload) -> Workload:
         return replace(each, pod_sets=tuple(map(change, each.pod_sets)))
 
     return replace(
-        cluster, workloads=tuple(changed(each) if each.key == name else each for each in cluster.workloads)
+        cluster, workloads=tuple(changed(each) if each.key in names else each for each in cluster.workloads)
     )
 
 
@@ -65,14 +65,14 @@ def _tolerates(toleration: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool
     return all(toleration.get(name) == value for name, value in wanted.items())
 
 
-def with_priority(cluster: Cluster, name: str, value: int, class_name: str) -> Cluster:
+def with_priority(cluster: Cluster, names: Collection[str], value: int, class_name: str) -> Cluster:
     """A job of another priority."""
     workloads = tuple(
-        replace(each, priority=value, priority_class=class_name) if each.key == name else each
+        replace(each, priority=value, priority_class=class_name) if each.key in names else each
         for each in cluster.workloads
     )
     pods = tuple(
-        replace(each, priority=value, priority_class=class_name) if each.key == name else each
+        replace(each, priority=value, priority_class=class_name) if each.key in names else each
         for each in cluster.pods
     )
     return replace(cluster, workloads=workloads, pods=pods)

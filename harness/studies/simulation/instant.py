@@ -80,7 +80,7 @@ class Life:
         evicted: its evictions at the instant that is looked at.
         lost: what these cost.
         rejected: why it can never start; "" where nobody said so.
-        over: whether it ended, or was rejected.
+        ended: when it ended or was rejected, microseconds since the origin; `NEVER` before.
     """
 
     job: Job
@@ -92,7 +92,12 @@ class Life:
     evicted: list[Fact] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     rejected: str = ""
-    over: bool = False
+    ended: int = NEVER
+
+    @property
+    def over(self) -> bool:
+        """Whether it ended, or was rejected."""
+        return self.ended != NEVER
 
     @property
     def pods_bound(self) -> int:
@@ -155,9 +160,9 @@ class Instant(NullRecorder):
         elif action == REFUSE:
             life.refusals.append(fact)
         elif action == REJECT:
-            life.rejected, life.over = fact.reason or "", True
+            life.rejected, life.ended = fact.reason or "", fact.time
         elif action == FINISH and fact.alive == -1:
-            life.over = True
+            life.ended = fact.time
         elif action == GONE:
             life.before = 0
             self.anybody_gone = True

@@ -14,12 +14,14 @@ from harness.base.text import aligned
 from harness.base.units import format_amount, parse_quantity, round_up
 from harness.cluster.kinds.elastic import leaves_of
 from harness.studies.forecasting.new_job import QUEUE
-from harness.studies.simulation.differences import for_flavor, with_pod_sets
+from harness.studies.simulation.differences import for_flavor, with_count, with_pod_sets, workload_of
 from harness.studies.simulation.moment import Asked
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster, ResourceFlavor
-    from harness.studies.simulation.moment import Difference, Moment
+    from harness.policy import PodSet
+    from harness.studies.simulation.instant import Instant
+    from harness.studies.simulation.moment import Moment
 
 _RANGE = re.compile(r"(?P<resource>[^=]+)=(?P<least>[^.]+)\.\.(?P<most>.+)")
 _MOST_PODS = 100_000
@@ -230,11 +232,17 @@ def _largest(
     flavor: ResourceFlavor | None,
     selector: Mapping[str, str],
 ) -> Largest:
+    most = shape.counts[-1]
+    ready = moment.with_jobs([Asked(_gang(shape, namespace, queue, most, selector), "the gang")])
+    names = ready.submitted[-1]
+    whole = workload_of(ready.cluster, names[0]) is not None
+
     def outcome(pods: int) -> tuple[bool, int]:
-        ready = moment.with_jobs([Asked(_gang(shape, namespace, queue, pods, selector), "the gang")])
-        names = ready.submitted[-1]
-        instant = ready.played(_for(flavor, names[0]))
-        return instant.starts(names), len(instant.victims(names))
+        if whole:
+            change = partial(_sized, flavor, pods)
+            return ready.asked(partial(_told, names), partial(with_pod_sets, names=names, change=change))
+        gang = moment.with_jobs([Asked(_gang(shape, namespace, queue, pods, selector), "the gang")])
+        return gang.asked(partial(_told, gang.submitted[-1]))
 
     known: dict[int, tuple[bool, int]] = {}
 
@@ -255,12 +263,15 @@ def _largest(
     )
 
 
-def _for(flavor: ResourceFlavor | None, name: str) -> Difference | None:
-    """That the pods of a gang bear the taints of their flavor."""
-    if flavor is None or not flavor.taints:
-        return None
-    change = partial(for_flavor, flavor=flavor, among=frozenset())
-    return partial(with_pod_sets, name=name, change=change)
+def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
+    """Whether a gang starts, and how many others are told to go for it."""
+    return instant.starts(names), len(instant.victims(names))
+
+
+def _sized(flavor: ResourceFlavor | None, pods: int, pod_set: PodSet) -> PodSet:
+    """So many pods, which bear the taints of their flavor."""
+    sized = with_count(pod_set, pods)
+    return sized if flavor is None or not flavor.taints else for_flavor(sized, flavor, frozenset())
 
 
 def _most(counts: range, holds: Callable[[int], bool]) -> int:

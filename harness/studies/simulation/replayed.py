@@ -96,6 +96,14 @@ class Replayed:
             raise InputError(f"{min(missing)}: {self.plan.policy.name} does not schedule it")
         return arrivals
 
+    def over_since(self, instant: Instant) -> int | None:
+        """When the last job of the trace was over, microseconds since the origin; None where one is not."""
+        own = {name for names in self.submitted for name in names}
+        lives = [life for name, life in instant.lives.items() if name not in own]
+        if len(lives) < self.plan.trace.frame.height or not all(life.over for life in lives):
+            return None
+        return max((life.ended for life in lives), default=0)
+
     @cached_property
     def waiting(self) -> Sequence[str]:
         """See `Moment`."""

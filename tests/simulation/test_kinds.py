@@ -1,0 +1,192 @@
+"""Each kind of job that Kueue admits by pod templates, as a file on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_environment import called
+from live_dumps import GPU, node, queue
+
+import harness
+from harness import InputError
+from harness.cluster.load import cluster_from
+from harness.plugins import load
+from harness.studies.forecasting.job_kinds import KINDS
+from harness.studies.simulation.answer import Answer
+from harness.studies.simulation.asking import Question
+
+LIBRARY = load(block=["metrics"])
+Manifest = dict[str, Any]
+
+
+def template(gpus: int = 1) -> Manifest:
+    """A pod template of one container."""
+    return {"spec": {"containers": [{"name": "c", "resources": {"requests": {GPU: str(gpus)}}}]}}
+
+
+def replicas(field: str, **counts: int) -> Manifest:
+    """A job of Kubeflow's: type of replica -> how many."""
+    return {field: {name: {"replicas": count, "template": template()} for name, count in counts.items()}}
+
+
+RAY = {
+    "headGroupSpec": {"template": template()},
+    "workerGroupSpecs": [{"groupName": "small", "replicas": 2, "template": template()}],
+}
+JOB = {"parallelism": 2, "completions": 2, "template": template()}
+GROUP = {"size": 3, "workerTemplate": template()}
+
+JOBS: dict[str, tuple[str, Manifest, int]] = {
+    "Job": ("batch/v1", {"spec": JOB}, 2),
+    "Pod": ("v1", template(), 1),
+    "Workload": (
+        "kueue.x-k8s.io/v1beta1",
+        {"spec": {"queueName": "q", "podSets": [{"name": "main", "count": 3, "template": template()}]}},
+        3,
+    ),
+    "JobSet": (
+        "jobset.x-k8s.io/v1alpha2",
+        {"spec": {"replicatedJobs": [{"name": "a", "replicas": 2, "template": {"spec": JOB}}]}},
+        4,
+    ),
+    "RayJob": ("ray.io/v1", {"spec": {"rayClusterSpec": RAY, "submissionMode": "HTTPMode"}}, 3),
+    "RayCluster": ("ray.io/v1", {"spec": RAY}, 3),
+    "RayService": ("ray.io/v1", {"spec": {"rayClusterConfig": RAY}}, 3),
+    "PyTorchJob": ("kubeflow.org/v1", {"spec": replicas("pytorchReplicaSpecs", Master=1, Worker=2)}, 3),
+    "TFJob": ("kubeflow.org/v1", {"spec": replicas("tfReplicaSpecs", Chief=1, PS=1, Worker=2)}, 4),
+    "XGBoostJob": ("kubeflow.org/v1", {"spec": replicas("xgbReplicaSpecs", Master=1, Worker=2)}, 3),
+    "PaddleJob": ("kubeflow.org/v1", {"spec": replicas("paddleReplicaSpecs", Worker=2)}, 2),
+    "JAXJob": ("kubeflow.org/v1", {"spec": replicas("jaxReplicaSpecs", Worker=2)}, 2),
+    "MPIJob": ("kubeflow.org/v2beta1", {"spec": replicas("mpiReplicaSpecs", Launcher=1, Worker=2)}, 3),
+    "Deployment": ("apps/v1", {"spec": {"replicas": 3, "template": template()}}, 3),
+    "StatefulSet": ("apps/v1", {"spec": {"replicas": 3, "template": template()}}, 3),
+    "LeaderWorkerSet": (
+        "leaderworkerset.x-k8s.io/v1",
+        {"spec": {"replicas": 2, "leaderWorkerTemplate": GROUP}},
+        6,
+    ),
+    "AppWrapper": (
+        "workload.codeflare.dev/v1beta2",
+        {"spec": {"components": [{"template": {"kind": "Job", "spec": JOB}}]}},
+        2,
+    ),
+}
+"""Kind -> its version, its manifest without metadata, and how many pods it has."""
+
+
+def manifest(kind: str, **spec: Any) -> Manifest:
+    """A job of a kind in the queue `q`."""
+    version, body, _ = JOBS[kind]
+    metadata = {"name": "mine", "namespace": "d", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **body, **spec}
+
+
+def dump(gpus: int = 16) -> list[Manifest]:
+    """Two nodes and a queue."""
+    return [node("n0"), node("n1"), *queue(gpus=gpus)]
+
+
+def asked(job: Manifest, gpus: int = 16) -> Answer:
+    """What is answered of a job."""
+    return Question(LIBRARY, cluster_from(dump(gpus), "d"), "kueue-classic").answered([job]).answers[0]
+
+
+def test_every_kind_is_tried() -> None:
+    """All that can be submitted."""
+    assert set(JOBS) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_a_file_of_a_job_is_asked_about(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It starts where there is room, and waits where its quota is too small; the exit code says which."""
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(manifest(kind)))
+    for gpus, code, verdict in ((16, 0, "starts"), (0, 4, "never")):
+        there = tmp_path / f"dump-{gpus}.json"
+        there.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump(gpus)}))
+        assert called(["simulate", "--cluster", str(there), str(path), "--json", "--no-changes"]) == code
+        (answer,) = json.loads(capsys.readouterr().out)["answers"]
+        assert (answer["verdict"], answer["pods"]) == (verdict, JOBS[kind][2])
+        if verdict == "starts":
+            assert sum(answer["nodes"].values()) == JOBS[kind][2]
+
+
+def test_each_replica_of_some_kinds_is_a_workload() -> None:
+    """So some of them may start alone, and the job waits for the others."""
+    found = asked(manifest("Deployment"), gpus=2)
+    assert found.ids == ("d/mine-0", "d/mine-1", "d/mine-2")
+    assert (found.verdict, found.waits_for, sum(found.nodes.values())) == ("waits", "quota", 2)
+    assert [each.text for each in found.changes or ()] == [
+        f"1 {GPU} more nominalQuota of flavor f in ClusterQueue q"
+    ]
+    groups = asked(manifest("LeaderWorkerSet"), gpus=5)
+    assert (groups.name, groups.ids, groups.pods) == ("d/mine", ("d/mine-0", "d/mine-1"), 6)
+    assert groups.verdict == "waits"
+    assert asked(manifest("StatefulSet"), gpus=2).ids == ("d/mine",)
+
+
+def test_a_forecast_submits_one_workload() -> None:
+    """Of a job that is several it says so."""
+    with pytest.raises(InputError, match="it is 3 Workloads, and a forecast submits one"):
+        harness.forecast(cluster_from(dump(), "d"), submit=manifest("Deployment"), plugins=LIBRARY)
+
+
+def test_the_leader_of_a_group_can_have_a_template_of_its_own() -> None:
+    """The others are as many as are left of the group's size."""
+    body = {"leaderWorkerTemplate": {**GROUP, "leaderTemplate": template(4)}}
+    found = asked(manifest("LeaderWorkerSet", spec=body))
+    assert (found.pods, sorted(found.flavors)) == (3, ["leader", "worker"])
+
+
+def test_pod_sets_of_an_app_wrapper_are_where_its_paths_say() -> None:
+    """Of a component without paths they are those of its kind; one of another kind has none."""
+    custom = {"kind": "Thing", "spec": {"groups": [{"pods": template()}, {"pods": template(2)}]}}
+    paths = [
+        {"path": "template.spec.groups[0].pods", "replicas": 2},
+        {"path": "template.spec.groups[1].pods"},
+    ]
+    components = [{"template": custom, "podSets": paths}, {"template": {"kind": "Service", "spec": {}}}]
+    found = asked(manifest("AppWrapper", spec={"components": components}))
+    assert (found.pods, sorted(found.flavors)) == (3, ["mine-0", "mine-1"])
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (manifest("AppWrapper", spec={"components": [{"template": {}, "podSets": [{"path": "spec"}]}]}),
+         "there is no pod template at 'spec'"),
+        (manifest("AppWrapper", spec={"components": [{"template": {"kind": "Service"}}]}), "it has no pods"),
+        (manifest("Deployment", spec={"replicas": 0, "template": template()}), "it has no pods"),
+        (manifest("Deployment", spec={"replicas": 10**6, "template": template()}), "is out of range"),
+        (manifest("LeaderWorkerSet", spec={"leaderWorkerTemplate": {}}), "there are none"),
+        ({**manifest("Job"), "kind": "TrainJob"}, "kind 'TrainJob' is not one of"),
+    ],
+)  # fmt: skip
+def test_a_faulty_job_is_refused(
+    job: Manifest, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the field and what is wrong with it."""
+    path, there = tmp_path / "job.json", tmp_path / "dump.json"
+    path.write_text(json.dumps(job))
+    there.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
+    assert called(["simulate", "--cluster", str(there), str(path)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_several_jobs_give_the_largest_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0 starts now, 3 waits, 4 can never start."""
+    there = tmp_path / "dump.json"
+    there.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
+    paths = []
+    for number, gpus in enumerate((8, 8, 9)):
+        paths.append(tmp_path / f"{number}.json")
+        paths[-1].write_text(json.dumps(manifest("Job", spec={**JOB, "template": template(gpus)})))
+    args = ["simulate", "--cluster", str(there), "--no-changes"]
+    codes = [called([*args, *map(str, paths[:count])]) for count in (1, 2, 3)]
+    capsys.readouterr()
+    assert codes == [0, 3, 4]
