@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.base.errors import InputError
 from harness.cluster.derive import find_cluster
+from harness.cluster.yaml.fields import shown
 
 _MOST_FILES = 100_000
 
@@ -72,7 +73,7 @@ class Folders:
     def _require(self, path: Path, text: str) -> Path:
         """The real path of one that may be read; of others it is not even said whether they are there."""
         if not self.holds(path):
-            raise InputError(f"{text!r} is no file or folder below the folders that may be read")
+            raise InputError(f"{shown(text)} is no file or folder below the folders that may be read")
         return path.resolve()
 
 

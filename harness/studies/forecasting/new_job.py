@@ -12,7 +12,7 @@ from harness.base.options import did_you_mean
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
 from harness.cluster.yaml.documents import Document, read_documents
-from harness.cluster.yaml.fields import Fields
+from harness.cluster.yaml.fields import Fields, shown
 from harness.cluster.yaml.sources import text_of
 from harness.studies.forecasting.job_kinds import (
     KINDS,
@@ -80,8 +80,8 @@ def names_queue(job: Job) -> bool:
 def _check_kind(job: Document, faults: list[Fault]) -> None:
     """That an object is of a kind of jobs, and of its API group where it says one."""
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
-    if kind not in KINDS:
-        faults.append(Fault(job.where, f"kind {kind!r} is not one of {', '.join(KINDS)}"))
+    if not isinstance(kind, str) or kind not in KINDS:
+        faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))
     elif isinstance(version, str) and version.rpartition("/")[0] != KINDS[kind]:
         known = KINDS[kind] or "v1"
         faults.append(
