@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sysconfig
 import tomllib
 from datetime import timedelta
 from importlib.resources import files
@@ -12,7 +16,7 @@ from typing import Any
 import jsonschema
 import polars as pl
 import pytest
-from cli_environment import called
+from cli_environment import called, clean_environment
 from live_dumps import GPU, ago, node, queue, workload
 
 import harness
@@ -456,3 +460,20 @@ def test_kubectl_finds_the_command_by_its_name() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     scripts = project["project"]["scripts"]
     assert scripts["kubectl-harness"] == scripts["harness"]
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+def test_kubectl_itself_calls_it(tmp_path: Path) -> None:
+    """By the name of the program, with the arguments and the exit code of `harness simulate`."""
+    scripts = sysconfig.get_path("scripts")
+    if not (Path(scripts) / "kubectl-harness").is_file():
+        pytest.skip("the package is not installed, so there is no kubectl-harness")
+    path, file = tmp_path / "dump.json", tmp_path / "job.json"
+    there = dump(workload("runs", 8, held=1))
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": there}))
+    file.write_text(json.dumps(job(8, 2)))
+    environment = {**clean_environment(), "PATH": f"{scripts}:{os.environ['PATH']}"}
+    command = ["kubectl", "harness", "simulate", "--cluster", str(path), str(file), "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 3, ran.stderr
+    assert json.loads(ran.stdout)["answers"][0]["waitsFor"] == "quota"
