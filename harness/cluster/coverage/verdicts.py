@@ -104,6 +104,7 @@ class Place:
         prefixes: what is said of names that begin alike, the longest first.
         free: what is said of any other name; None where there are no others.
         item: what is said of the items of a list.
+        quiet: whether nothing is found here, whatever the value is; known once the tree is whole.
     """
 
     row: Row | None = None
@@ -111,6 +112,7 @@ class Place:
     prefixes: dict[str, Place] = field(default_factory=dict)
     free: Place | None = None
     item: Place | None = None
+    quiet: bool = False
 
     @property
     def ends(self) -> bool:
@@ -202,6 +204,8 @@ class Place:
             for name, inner in value.items():
                 if inner is not None:
                     place = names.get(name) or self.find(str(name))
+                    if place is not None and place.quiet:
+                        continue
                     steps.append(f".{name}" if steps else str(name))
                     if place is not None:
                         place.look(inner, steps, above, found)
@@ -256,7 +260,22 @@ class Coverage:
             for row in self.rows:
                 if not row.versions or version in row.versions:
                     _put(place, row)
+            _settle(place, set())
         return place
+
+
+def _settle(place: Place, known: set[int]) -> None:
+    """Find out which places are quiet, in a tree whose branches may lead back."""
+    if id(place) in known:
+        return
+    known.add(id(place))
+    row = place.row
+    assumed = row is not None and (row.verdict is Verdict.ASSUMED or bool(row.usual))
+    place.quiet = place.ends and row is not None and not assumed
+    further = (*place.names.values(), *place.prefixes.values(), place.free, place.item)
+    for inner in further:
+        if inner is not None:
+            _settle(inner, known)
 
 
 def _put(root: Place, row: Row) -> None:

@@ -28,7 +28,8 @@ from harness.studies.simulation.differences import (
     with_quotas,
     workload_of,
 )
-from harness.studies.simulation.policy_fields import field_changes
+from harness.studies.simulation.moment import Dump
+from harness.studies.simulation.policy_fields import ANYBODY, Below, field_changes
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.elastic import ElasticQuota
@@ -308,7 +309,8 @@ def _elastic_quota_of(cluster: Cluster, pod: Pod, queue: str) -> ElasticQuota | 
 def _policy_fields(trials: Trials) -> Iterator[Change]:
     """Of each field of the job's ClusterQueue the first value with which it starts, or others have to go."""
     queue = _queue_of(trials)
-    for _, of_field in groupby(() if queue is None else field_changes(queue), attrgetter("field")):
+    known = () if queue is None else field_changes(queue, _below(trials))
+    for _, of_field in groupby(known, attrgetter("field")):
         changes = list(of_field)
         boldest = trials.outcome(partial(with_queue, queue=changes[-1].queue))
         if boldest.rank >= trials.rank:
@@ -322,6 +324,21 @@ def _policy_fields(trials: Trials) -> Iterator[Change]:
                 patch: Mapping[str, Any] = change.patch or queue_patch(change.queue.name, change.spec)
                 yield Change("policy", text, _after(found), found.victims, patch=(patch,))
                 break
+
+
+def _below(trials: Trials) -> Below:
+    """Who could be preempted for the job; nobody is newer than one that is submitted."""
+    moment, answer = trials.moment, trials.answer
+    workload, queue = workload_of(moment.cluster, answer.ids[0]), _queue_of(trials)
+    if not isinstance(moment, Dump) or workload is None or queue is None:
+        return ANYBODY
+    bound = answer.priority + max(0, workload.boost) + (not moment.submitted)
+    queues = {
+        each.admission.cluster_queue
+        for each in moment.cluster.workloads
+        if each.admission is not None and each.priority + min(0, each.boost) < bound
+    }
+    return Below(queue.name in queues, bool(queues - {queue.name}))
 
 
 def _after(found: Outcome) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 from harness.cluster.model import ClusterQueue, ResourceQuota
@@ -32,8 +33,28 @@ class FieldChange(NamedTuple):
     patch: Mapping[str, Any] | None = None
 
 
-def field_changes(queue: ClusterQueue) -> Iterator[FieldChange]:
-    """What can be changed of a ClusterQueue's policies."""
+class Below(NamedTuple):
+    """Who holds quota and has a lower priority than a job.
+
+    Attributes:
+        own: whether somebody does in its ClusterQueue; also one of equal priority that is newer.
+        others: whether somebody does in another one.
+    """
+
+    own: bool = True
+    others: bool = True
+
+
+ANYBODY = Below()
+
+
+def field_changes(queue: ClusterQueue, below: Below = ANYBODY) -> Iterator[FieldChange]:
+    """What can be changed of a ClusterQueue's policies for a job.
+
+    Args:
+        queue: the ClusterQueue.
+        below: who could be preempted for the job; fields about others do nothing for it.
+    """
     if queue.stop_policy != "None":
         yield FieldChange(
             "stopPolicy",
@@ -46,12 +67,12 @@ def field_changes(queue: ClusterQueue) -> Iterator[FieldChange]:
         field, value = "queueingStrategy", "BestEffortFIFO"
         changed = replace(queue, queueing_strategy=value)
         yield FieldChange(field, value, queue.queueing_strategy, changed, {field: value})
-    yield from _of_preemption(queue)
+    yield from _of_preemption(queue, below)
     yield from _of_fungibility(queue)
     yield from _of_limits(queue)
 
 
-def _of_preemption(queue: ClusterQueue) -> Iterator[FieldChange]:
+def _of_preemption(queue: ClusterQueue, below: Below) -> Iterator[FieldChange]:
     """The fields of `preemption`; those about others of a cohort do nothing without one."""
     now = queue.preemption
     orders = (
@@ -59,7 +80,8 @@ def _of_preemption(queue: ClusterQueue) -> Iterator[FieldChange]:
         ("reclaimWithinCohort", now.reclaim_within_cohort, (_NEVER, _LOWER, _ANY)),
         ("borrowWithinCohort", now.borrow_within_cohort, (_NEVER, _LOWER)),
     )
-    for field, before, order in orders if queue.cohort else orders[:1]:
+    useful = (below.own, bool(queue.cohort), bool(queue.cohort) and below.others)
+    for field, before, order in compress(orders, useful):
         for value in order[order.index(before) + 1 :]:
             if field == "withinClusterQueue":
                 policies = replace(now, within_cluster_queue=value)
