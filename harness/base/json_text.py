@@ -82,6 +82,8 @@ def _require_plain(content: Any) -> None:
     for _ in range(DEEPEST):
         inner: list[Any] = []
         for value in level:
+            if value.__class__ is str:  # as most are
+                continue
             if isinstance(value, dict):
                 inner.extend(value.values())
             elif isinstance(value, list):

@@ -28,14 +28,23 @@ class Fields:
         where: file, document and object, for messages.
         faults: where faults are collected.
         path: the field path that leads here, such as `spec.template`.
+        with_words: the mappings of the same object in which `words` are; None for a new object.
     """
 
-    def __init__(self, value: Any, where: str, faults: list[Fault], path: str = "") -> None:
+    def __init__(
+        self,
+        value: Any,
+        where: str,
+        faults: list[Fault],
+        path: str = "",
+        with_words: list[Fields] | None = None,
+    ) -> None:
         self.where = where
         self.faults = faults
         self.path = path
         self._read: set[str] = set()
         self._words: list[tuple[str, str]] = []
+        self._with_words: list[Fields] = [] if with_words is None else with_words
         self._children: list[Fields] = []
         self._mapping: Mapping[str, Any] = {}
         if isinstance(value, (dict, Mapping)) and _are_texts(value):
@@ -210,17 +219,20 @@ class Fields:
 
     def words(self) -> list[tuple[str, str]]:
         """Paths of the fields, here and below, whose text is a word that Kubernetes takes for a boolean."""
+        if not self._with_words:
+            return []
         return self._words + [found for child in self._children for found in child.words()]
 
     def _text(self, name: str, value: str) -> str:
         if not isinstance(value, Word):
             return value
         self._words.append((f"{self.path}.{name}" if self.path else name, str(value)))
+        self._with_words.append(self)
         return str(value)
 
     def _child(self, value: Any, name: str) -> Fields:
         path = f"{self.path}.{name}" if self.path else name
-        child = Fields(value, self.where, self.faults, path)
+        child = Fields(value, self.where, self.faults, path, self._with_words)
         self._children.append(child)
         return child
 
