@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks import backlog, idle_time
+from benchmarks import backlog, idle_time, instant
 
 
 @pytest.mark.parametrize("policy", backlog.POLICIES)
@@ -22,3 +22,11 @@ def test_a_century_of_waiting_is_replayed_to_its_end(policy: str) -> None:
     benchmark = idle_time.IdleTime()
     benchmark.setup(policy, 100)
     assert benchmark.track_cpu(policy, 100) > 0
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_a_question_of_one_instant_is_answered(changes: bool) -> None:
+    """What it takes is what is measured."""
+    benchmark = instant.Instant()
+    benchmark.setup(2, changes, workloads=20)
+    assert benchmark.track_cpu(2, changes) > 0
