@@ -23,6 +23,7 @@ _GROUPS = {
     "ack": "scheduling.sigs.k8s.io",
     "kubescheduler": "kubescheduler.config.k8s.io",
     "kube": "scheduling.k8s.io",
+    "resource": "resource.k8s.io",
 }
 _OTHER_GROUPS = {
     "PriorityClass": "scheduling.k8s.io",
@@ -227,6 +228,8 @@ def _objects(listed: ListedKind) -> list[dict[str, Any]]:
             return [_named("Pod"), NODES[0]]
         case "Namespace" | "PodDisruptionBudget" | "PriorityClass" | "PodGroup" | "Workload":
             return [_named(listed.kind)]
+        case "ResourceClaimTemplate":
+            return [_claim_template(listed.version)]
         case "WorkloadPriorityClass" | "Configuration" | "KubeSchedulerConfiguration":
             return [_named(listed.kind)]
     raise AssertionError(f"there is no object of {listed}")
@@ -243,6 +246,16 @@ def _scheduling_group(listed: ListedKind) -> dict[str, Any]:
         "kind": listed.kind,
         "metadata": {"name": "g", "namespace": "default"},
         "spec": of_workload if listed.kind == "Workload" else group,
+    }
+
+
+def _claim_template(version: str) -> dict[str, Any]:
+    asked = {"deviceClassName": "mig-1g", "count": 3}
+    request = {"name": "gpu", **(asked if version == "v1beta1" else {"exactly": asked})}
+    return {
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one", "namespace": "default"},
+        "spec": {"spec": {"devices": {"requests": [request], "constraints": [{}], "config": [{}]}}},
     }
 
 
@@ -325,6 +338,8 @@ def values_of(field: ListedField) -> list[Any]:
 
 _PLACES = "status.admission.podSetAssignments[].topologyAssignment"
 
+_MAPPINGS = "resources.deviceClassMappings"
+
 _TOGETHER: Mapping[str, Mapping[str, Any]] = {
     "Pod metadata.deletionGracePeriodSeconds": {"metadata.deletionTimestamp": "2026-01-01T00:00:00Z"},
     "Pod spec.containers[].ports[].containerPort": {
@@ -399,6 +414,15 @@ _TOGETHER: Mapping[str, Mapping[str, Any]] = {
             _PLACES: {"levels": ["rack"], "domains": [{"values": ["a"], "count": 1}]}
         }
         for name in ("values", "count")
+    },
+    **{
+        f"Configuration {_MAPPINGS}[].{name}": {_MAPPINGS: [{"name": "gpus", "deviceClassNames": ["mig-1g"]}]}
+        for name in (
+            "name",
+            "deviceClassNames",
+            *(f"sources[].counter.{each}" for each in ("name", "driver", "deviceSelector")),
+            *(f"sources[].capacity.{each}" for each in ("name", "driver", "deviceSelector")),
+        )
     },
     "KubeSchedulerConfiguration profiles[].plugins.multiPoint.disabled[].name": {
         "profiles[].plugins.postFilter": None

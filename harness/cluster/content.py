@@ -13,6 +13,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
+from harness.cluster.kinds.device_claims import ClaimTemplate
 from harness.cluster.kinds.disruption import PodDisruptionBudget, Share
 from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.kinds.kueue_configuration import KueueConfiguration
@@ -59,6 +60,7 @@ _KINDS: Mapping[str, type] = {
     "PodDisruptionBudget": PodDisruptionBudget,
     "PodGroup": PodGroup,
     "pod group of kube-scheduler": SchedulingGroup,
+    "ResourceClaimTemplate": ClaimTemplate,
     "KubeSchedulerConfiguration": SchedulerConfiguration,
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
@@ -142,6 +144,7 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
         budgets,
         {"/".join(key): each for key, each in cluster.pod_groups.items()},
         {"/".join(filter(None, key)): each for key, each in cluster.scheduling_groups.items()},
+        {"/".join(key): each for key, each in cluster.claim_templates.items()},
         {} if cluster.scheduler is None else {"": cluster.scheduler},
         {} if cluster.kueue is None else {"": cluster.kueue},
         {} if cluster.kueue_controller is None else {"": cluster.kueue_controller},

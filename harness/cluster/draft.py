@@ -24,6 +24,7 @@ from harness.cluster.yaml.fields import Fields
 if TYPE_CHECKING:
     from harness.base.pod_set import PodSet
     from harness.cluster.coverage.verdicts import Finding
+    from harness.cluster.kinds.device_claims import ClaimTemplate
     from harness.cluster.kinds.disruption import PodDisruptionBudget
     from harness.cluster.kinds.elastic import ElasticQuota
     from harness.cluster.kinds.kueue_configuration import KueueConfiguration
@@ -148,6 +149,7 @@ class Draft(Value):
     quota_nodes: Objects[str, ElasticQuota] = field(default_factory=Objects)
     elastic_quotas: Objects[str, ElasticQuota] = field(default_factory=Objects)
     workloads: Objects[tuple[str, str], Workload] = field(default_factory=Objects)
+    claim_templates: Objects[tuple[str, str], ClaimTemplate] = field(default_factory=Objects)
     succeeded: list[Pod] = field(default_factory=list)
     pod_sets: dict[str, tuple[PodSet, ...]] = field(default_factory=dict)
     brought: dict[str, Objects[str, Any]] = field(default_factory=dict)

@@ -159,6 +159,7 @@ def cluster_of(
         disruption_budgets=tuple(draft.disruption_budgets.values()),
         pod_groups=Frozen(draft.pod_groups),
         scheduling_groups=Frozen(draft.scheduling_groups),
+        claim_templates=Frozen(draft.claim_templates),
         elastic_quotas=frozen(draft.quotas),
         custom_resources=frozen(
             {kind: frozen(found) for kind, found in sorted(draft.brought.items()) if found}

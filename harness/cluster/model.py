@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.cluster.changes.edits import Instant
     from harness.cluster.changes.knobs import Values
     from harness.cluster.changes.patches import Patch
+    from harness.cluster.kinds.device_claims import ClaimTemplate
     from harness.cluster.kinds.disruption import PodDisruptionBudget
     from harness.cluster.kinds.elastic import ElasticQuota
     from harness.cluster.kinds.kueue_configuration import KueueConfiguration
@@ -226,6 +227,7 @@ class Cluster(Value):
         pods: pods that run already, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
         pod_groups: PodGroups of scheduler-plugins, by namespace and name.
+        claim_templates: ResourceClaimTemplates, by namespace and name.
         scheduling_groups: pod groups of kube-scheduler's own, by namespace, Workload and name.
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
         scheduler: the KubeSchedulerConfiguration; None when none is given.
@@ -271,6 +273,7 @@ class Cluster(Value):
     kueue_controller: KueueController | None = field(default=None, metadata=NEWER)
     custom_resources: Mapping[str, Mapping[str, Any]] = field(default_factory=frozen, metadata=NEWER)
     scheduling_groups: Mapping[GroupKey, SchedulingGroup] = field(default_factory=Frozen, metadata=NEWER)
+    claim_templates: Mapping[tuple[str, str], ClaimTemplate] = field(default_factory=Frozen, metadata=NEWER)
     timed: tuple[Mapping[str, Any], ...] = field(default=(), metadata=NEWER)
     changes: tuple[Instant, ...] = field(default=(), metadata=NEWER)
     files: tuple[str, ...] = ()

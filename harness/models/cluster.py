@@ -5,6 +5,8 @@ from __future__ import annotations
 from harness.base.pod_set import TopologyRequest
 from harness.cluster.kinds.containers import Container, saturating_amounts
 from harness.cluster.kinds.core import HOSTNAME
+from harness.cluster.kinds.device_claims import ALL as ALL_DEVICES
+from harness.cluster.kinds.device_claims import ClaimTemplate, DeviceRequest
 from harness.cluster.kinds.disruption import PodDisruptionBudget
 from harness.cluster.kinds.elastic import (
     ACK,
@@ -66,6 +68,7 @@ from harness.cluster.standing import Standing, leaving, standing_of
 
 __all__ = [
     "ACK",
+    "ALL_DEVICES",
     "CAPACITY",
     "CORE_RESOURCES",
     "GATES",
@@ -84,11 +87,13 @@ __all__ = [
     "TO_FINAL_SHARE",
     "UNLIMITED",
     "AdmissionFairSharing",
+    "ClaimTemplate",
     "Cluster",
     "ClusterQueue",
     "Cohort",
     "Container",
     "Counting",
+    "DeviceRequest",
     "ElasticQuota",
     "FlavorFungibility",
     "FlavorQuotas",

@@ -139,7 +139,7 @@ def test_what_a_release_of_kueue_decides_differently_is_told_with_links(harness:
     assert "To replay it: --set kueueVersion=v0.15.8" in told.out
     assert max(map(len, told.out.split("\n"))) <= 100
     document = json.loads(harness("plugins", "--kueue-version", "v0.19", "--json").out)
-    assert [each["link"].rpartition("/")[2] for each in document["differences"]] == ["13863"]
+    assert [each["link"].rpartition("/")[2] for each in document["differences"]] == ["13642", "13863"]
     newest = harness("plugins", "--kueue-version", "ff69552").out
     assert newest == "Kueue ff69552 decides as ff69552 does, the newest that is recorded.\n"
 

@@ -92,6 +92,9 @@ NOT_ALONE = {
     "transformations[].strategy": "a transformation has an input",
     "transformations[].multiplyBy": "likewise",
     "transformations[].outputs": "likewise",
+    "deviceClassMappings[].name": "a mapping has classes",
+    "deviceClassMappings[].deviceClassNames": "a mapping has a name",
+    "initContainers[].restartPolicy": "one value counts",
     "matchFields[].key": "there is one field that can be matched",
 }
 """Modelled fields that change the model only together with others, or have one value."""

@@ -24,7 +24,10 @@ _SECOND: list[Row] = [
         "resources.quotaCheckStrategy",
         usual=("BlockUndeclared",),
     ),
-    *assumed("devices are not allocated", "resources.deviceClassMappings[].sources"),
+    *assumed(
+        "how much devices of these classes hold is not known, and they count as nothing",
+        "resources.deviceClassMappings[].sources",
+    ),
     *assumed(_HERE, "multiKueue.clusterProfile"),
     *assumed(_HERE, "multiKueue.incrementalDispatcherConfig.stepSize", usual=(3,)),
     *harmless(_RUNS, "visibilityServer"),
@@ -52,11 +55,7 @@ CONFIGURATION = Coverage(
     modelled(
         "resources.excludeResourcePrefixes",
         *(f"resources.transformations[].{name}" for name in ("input", "strategy", "multiplyBy", "outputs{}")),
-    ),
-    assumed(
-        "devices are not allocated",
-        "resources.deviceClassMappings[].name",
-        "resources.deviceClassMappings[].deviceClassNames",
+        *(f"resources.deviceClassMappings[].{name}" for name in ("name", "deviceClassNames")),
     ),
     assumed(_HERE, "multiKueue.gcInterval", usual=("1m", "1m0s")),
     assumed(_HERE, "multiKueue.origin", usual=("multikueue",)),

@@ -6,7 +6,7 @@ Fields: https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/
 from __future__ import annotations
 
 from harness.cluster.coverage.common import STATUS, metadata, selector, taints
-from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled
+from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, only
 
 _KOORDINATORS_NODE: list[Row] = [
     row
@@ -93,4 +93,30 @@ DISRUPTION_BUDGET = Coverage(
     ),
     modelled("status.disruptionsAllowed", "status.disruptedPods{}"),
     STATUS,
+)
+
+_REQUEST = "spec.spec.devices.requests[]"
+_PRESENT = (f"{_REQUEST}.firstAvailable", "spec.spec.devices.constraints", "spec.spec.devices.config")
+_EXACTLY = ("deviceClassName", "allocationMode", "count", "adminAccess")
+
+
+def _device_request(path: str) -> list[Row]:
+    """A request for devices of one class."""
+    return [
+        *modelled(*(f"{path}.{name}" for name in _EXACTLY)),
+        *assumed("there are enough devices that match", f"{path}.selectors"),
+        *harmless("Kueue does not look at it, and devices are not allocated", f"{path}.tolerations"),
+        *assumed("a device counts as one, however much of it is asked for", f"{path}.capacity"),
+    ]
+
+
+CLAIM_TEMPLATE = Coverage(
+    metadata(namespaced=True, stays=False),
+    harmless("what it says counts as long as it is there", "metadata.deletionTimestamp"),
+    harmless("it is for the claims, and nothing selects these", "spec.metadata"),
+    harmless("a name tells requests of a claim apart", f"{_REQUEST}.name"),
+    _device_request(f"{_REQUEST}.exactly"),
+    only(["v1beta1"], _device_request(_REQUEST)),
+    modelled(*_PRESENT),
+    harmless("that it is there counts, and not what is in it", *(f"{each}[]" for each in _PRESENT)),
 )

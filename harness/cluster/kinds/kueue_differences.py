@@ -42,6 +42,11 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
             13956,
             "A head forgets which flavors it tried when its queue changes or when it is skipped.",
         ),
+        "KueueDRAIntegration": (0, "Devices that pods claim need no quota."),
+        "KueueDRARejectWorkloadsWhenDRADisabled": (
+            0,
+            "Workloads that claim devices are queued although devices are not counted.",
+        ),
         "RecomputeAssignmentUponPreemptionTargetsOverlap": (
             13863,
             "A head is skipped when an earlier one preempts one of its targets: it looks for no others.",
@@ -63,6 +68,10 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
 
 _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
     {
+        "checks_device_claims": (
+            7226,
+            "A claim of devices that cannot be counted counts as nothing, and keeps no workload out.",
+        ),
         "cohorts_end_searches": (
             10891,
             "With fair sharing, the controller crashes when a queue without cohort has too few candidates.",
@@ -96,10 +105,16 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
             "The two values of flavorFungibility.preference are swapped: each means the other.",
         ),
         "preference_is_read": (7316, "There is no flavorFungibility.preference: to fit is always best."),
+        "skips_admin_access": (13642, "A claim of devices with adminAccess keeps its workload out."),
         "sticky_preemptors": (
             7157,
             "A job of higher priority overtakes a head that waits for its preemptions.",
         ),
+        "takes_device_constraints": (
+            12451,
+            "A claim of devices with constraints or config keeps its workload out.",
+        ),
+        "takes_device_selectors": (9742, "A claim that selects devices keeps its workload out."),
         "waits_for_pods": (0, "Pods may take any time, unless the Configuration has waitForPodsReady."),
         "zero_needs_no_quota": (
             8241,
@@ -109,17 +124,30 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
 )
 """Rule -> the pull request that changed it, 0 for none; and what a release does that does not have it."""
 
+_DEVICES = ("KueueDRAIntegration", "DynamicResourceAllocation")
+
+_ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
+    {
+        "checks_device_claims": _DEVICES,
+        "parks_classes_for_quota_alone": ("SchedulingEquivalenceHashing",),
+        "skips_admin_access": _DEVICES,
+        "takes_device_constraints": _DEVICES,
+        "takes_device_selectors": _DEVICES,
+    }
+)
+"""Rule -> gates of which one has to be on; a release without them has nothing to differ in."""
+
 
 def differences(release: Release) -> Iterator[Difference]:
     """What a release decides differently from the newest, unless gates are set."""
     rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
     if "preference_is_read" in rules:
         rules.remove("preference_is_named")
-    if not is_on("SchedulingEquivalenceHashing", release) and not _can_be_set(
-        "SchedulingEquivalenceHashing", release
-    ):
-        rules = [name for name in rules if name != "parks_classes_for_quota_alone"]
     for name in rules:
+        if not any(
+            is_on(gate, release) or _can_be_set(gate, release) for gate in _ONLY_WITH.get(name, GATES)
+        ):
+            continue
         pull, sentence = _BY_RULE[name]
         yield Difference(sentence, _link(pull, release))
     for gate, (pull, sentence) in _BY_GATE.items():

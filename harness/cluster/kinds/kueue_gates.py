@@ -132,6 +132,7 @@ States: `T` is on and `F` off by default, `T!` and `F!` are locked so. There is 
 
 RULES_BY_RELEASE: Mapping[str, str] = Frozen(
     {
+        "checks_device_claims": "15=+",
         "cohorts_end_searches": "18=+",
         "counts_unlendable": "17=+",
         "exact_transformations": "17.7=+ 18=- 18.3=+",
@@ -141,7 +142,10 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "parks_classes_for_quota_alone": "18=+",
         "preference_is_named": "16.2=+",
         "preference_is_read": "15=+",
+        "skips_admin_access": "20=+",
         "sticky_preemptors": "13.6=+ 14=- 14.1=+",
+        "takes_device_constraints": "18.2=+",
+        "takes_device_selectors": "18=+",
         "waits_for_pods": "19=+",
         "zero_needs_no_quota": "16=+",
     }

@@ -1,6 +1,7 @@
-"""Requests as Kueue counts them for its quotas: some left out, some turned into other resources.
+"""Requests as Kueue counts them for its quotas: some left out, some turned into others, devices by class.
 
-Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937).
+Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937);
+`validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941).
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from typing import final
 
 from harness.base.errors import InputError
 from harness.base.units import format_amount, parse_quantity, round_up
-from harness.cluster.model import frozen
+from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
+
+_MOST_MAPPINGS, _MOST_CLASSES = 16, 8
+"""Kueue takes no more."""
 
 _RETAIN, _REPLACE = "Retain", "Replace"
 
@@ -44,10 +48,14 @@ class Counting:
     Attributes:
         excluded: beginnings of names; resources that begin so do not count.
         transformations: what counts as something else, each source once.
+        devices: DeviceClass -> the resource of which each of its devices counts as one.
+        measured: those of these classes whose devices count as what they hold, which is not known.
     """
 
     excluded: tuple[str, ...] = ()
     transformations: tuple[Transformation, ...] = ()
+    devices: Mapping[str, str] = field(default_factory=frozen, metadata=NEWER)
+    measured: tuple[str, ...] = field(default=(), metadata=NEWER)
 
     def counted(
         self, requests: Mapping[str, int], *, exact: bool = True, keeps_inputs: bool = True
@@ -93,6 +101,9 @@ class Counting:
             counts = [f"{_written(name, value)} {name}{times}" for name, value in each.outputs.items()]
             counts += [] if each.replaces else ["itself"]
             yield f"1 {each.source} counts as {' and '.join(counts) or 'nothing'}"
+        for device_class, resource in self.devices.items():
+            counted = "nothing" if device_class in self.measured else f"1 {resource}"
+            yield f"1 device of class {device_class} counts as {counted}"
 
 
 def read_counting(fields: Fields) -> Counting:
@@ -104,7 +115,33 @@ def read_counting(fields: Fields) -> Counting:
             item.fault("input", f"{source} is transformed twice")
         replaces = item.choice("strategy", (_RETAIN, _REPLACE), _RETAIN) == _REPLACE
         found[source] = Transformation(source, replaces, item.string("multiplyBy"), _outputs(item))
-    return Counting(fields.texts("excludeResourcePrefixes"), tuple(found.values()))
+    return Counting(fields.texts("excludeResourcePrefixes"), tuple(found.values()), *_read_mappings(fields))
+
+
+def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """DeviceClass -> resource, and the classes with `sources`; these alone may be in several mappings."""
+    mappings = fields.items("deviceClassMappings")
+    if len(mappings) > _MOST_MAPPINGS:
+        fields.fault("deviceClassMappings", f"has more than {_MOST_MAPPINGS} mappings")
+    resources: set[str] = set()
+    found: dict[str, str] = {}
+    measured: dict[str, None] = {}
+    for item in mappings:
+        resource = item.string("name", required=True)
+        if resource in resources:
+            item.fault("name", f"{resource} is mapped twice")
+        resources.add(resource)
+        names = item.texts("deviceClassNames")
+        if not 1 <= len(names) <= _MOST_CLASSES:
+            item.fault("deviceClassNames", f"must name 1 to {_MOST_CLASSES} classes")
+        sourced = bool(item.items("sources"))
+        for number, name in enumerate(names):
+            if name in found and not (sourced and name in measured and found[name] != resource):
+                item.fault(f"deviceClassNames[{number}]", f"{name} is mapped to {found[name]} already")
+            found.setdefault(name, resource)
+            if sourced:
+                measured[name] = None
+    return frozen(found), tuple(measured)
 
 
 def _outputs(item: Fields) -> Mapping[str, Fraction]:

@@ -13,6 +13,7 @@ from harness.cluster.coverage import scheduling as scheduling_fields
 from harness.cluster.coverage import workloads as workload_fields
 from harness.cluster.draft import Draft
 from harness.cluster.kinds import core, kueue, scheduling
+from harness.cluster.kinds.device_claims import read_claim_template
 from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue_configuration import read_kueue_configuration
 from harness.cluster.kinds.pod_groups import read_pod_group
@@ -66,6 +67,9 @@ OURS: Mapping[tuple[str, str], Kind] = {
     ("kueue.x-k8s.io", "LocalQueue"): Kind(_KUEUE, kueue.read_local_queue, kueue_fields.LOCAL_QUEUE),
     ("kueue.x-k8s.io", "WorkloadPriorityClass"): Kind(
         _KUEUE, kueue.read_workload_priority_class, kueue_fields.WORKLOAD_PRIORITY_CLASS
+    ),
+    ("resource.k8s.io", "ResourceClaimTemplate"): Kind(
+        ("v1beta1", "v1beta2", "v1"), read_claim_template, core_fields.CLAIM_TEMPLATE
     ),
     ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload, workload_fields.WORKLOAD),
     ("config.kueue.x-k8s.io", "Configuration"): Kind(

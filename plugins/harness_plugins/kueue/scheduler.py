@@ -27,6 +27,7 @@ from harness_plugins.kueue.rules.admission import (
     Refused,
 )
 from harness_plugins.kueue.rules.changes import KINDS, Removed, changed, tree_of
+from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.heads import CycleHeads
@@ -117,7 +118,7 @@ class Scheduler:
                     cluster, admission, self.cache.tree, self._usable(), by_namespace=by_namespace
                 )
         self._removed = Removed()
-        self._asking = Asking(reclaims=gates.reclaimable_pods)
+        self._asking = Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates))
         self._parks_any_class = (
             gates.scheduling_equivalence_hashing and not gates.rules.parks_classes_for_quota_alone
         )
@@ -225,6 +226,8 @@ class Scheduler:
         """Tell a workload which job it is, and which queue it belongs to."""
         workload.job = job
         asks = workload.asks = self._asking.of(job)
+        if asks.claimed is not None and asks.claimed.refused:
+            workload.held_back = asks.claimed.refused
         workload.counts = asks.counts
         workload.cluster_queue = pending.queue
         workload.place.namespace_mismatch = self._namespace_mismatch(pending.queue, job.namespace)

@@ -326,7 +326,7 @@ def controller_pod(tag: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("release", [each for each in RELEASES if each != NEWEST and each.patch in (0, 2)])
+@pytest.mark.parametrize("release", [each for each in RELEASES if each != NEWEST])
 def test_the_release_of_the_controllers_deployment_is_taken_and_said(release: Release) -> None:
     """Without a warning that the Deployment is not read."""
     where = cluster(queue("q", cpu=1), deployment(str(release)))
@@ -394,7 +394,7 @@ def test_pods_are_waited_for_by_default_since_0_19(release: str, waits: bool) ->
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_rule_and_gate_that_differs_has_its_sentence(release: Release) -> None:
-    """Two that say the same apart: a preference that is not read cannot be swapped."""
+    """Two that say the same apart, and what lacks its gate: what is not read cannot be swapped."""
     rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
     gates = [name for name in GATES if is_on(name, release) is not is_on(name, NEWEST)]
     told = [each.sentence for each in differences(release)]
@@ -402,4 +402,6 @@ def test_every_rule_and_gate_that_differs_has_its_sentence(release: Release) -> 
         "parks_classes_for_quota_alone" in rules
         and bool(why_refused({"SchedulingEquivalenceHashing": True}, release))
     )
+    if release < Release(14, 0):  # there is no gate yet that has devices counted
+        unsaid += len({name for name in rules if "device" in name or "admin_access" in name})
     assert len(told) == len(set(told)) == len(rules) + len(gates) - unsaid

@@ -28,12 +28,15 @@ class Gates:
     admission_fair_sharing: bool
     admission_gated_by: bool
     disable_wait_for_pods_ready: bool
+    dynamic_resource_allocation: bool
     fair_sharing_preempt_within_nominal: bool
     fair_sharing_prioritize_non_borrowing: bool
     flavor_fungibility: bool
     flavor_fungibility_implicit_preference_default: bool
     flavor_fungibility_preserve_scan_progress: bool
     hierarchical_cohorts: bool
+    kueue_dra_integration: bool
+    kueue_dra_reject_workloads_when_dra_disabled: bool
     lending_limit: bool
     partial_admission: bool
     prioritize_preemptor_workloads: bool

@@ -86,22 +86,23 @@ class FlavorOffers:
         """What a queue can offer to a job, pod set by pod set."""
         suits = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
+        requests = requests_of(asks, queue.spec, self._counted)
         return tuple(
             self._pod_set_offer(
-                pod_set, [asks.pod_sets[mate] for mate in together], together, queue.spec, suits
+                pod_set, wanted, [asks.pod_sets[mate] for mate in together], together, queue.spec, suits
             )
-            for pod_set, together in zip(asks.pod_sets, mates, strict=True)
+            for pod_set, wanted, together in zip(asks.pod_sets, requests, mates, strict=True)
         )
 
     def _pod_set_offer(
         self,
         pod_set: PodSet,
+        requests: Mapping[str, int],
         members: Sequence[PodSet],
         mates: tuple[int, ...],
         queue: ClusterQueue,
         suits: Suiting,
     ) -> PodSetOffer:
-        requests = requests_of(pod_set, queue, self._counted)
         if not requests:  # it is placed where its mates are
             requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
             requests = {each: 0 for member in members for each in member.requests if each in requests}
@@ -132,12 +133,17 @@ def counting_of(cluster: Cluster, gates: Gates) -> Counted:
     )
 
 
-def requests_of(pod_set: PodSet, queue: ClusterQueue, counted: Counted) -> Mapping[str, int]:
-    """What a pod of a pod set takes of a queue's quotas; some of them count pods."""
-    requests = counted(pod_set.requests)
+def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mapping[str, int]]:
+    """What a pod of each pod set takes of a queue's quotas, some for pods and some for devices among them."""
+    found = [counted(pod_set.requests) for pod_set in asks.pod_sets]
+    if asks.claimed is not None:
+        devices = asks.claimed.amounts
+        for at, requests in enumerate(found):
+            both = dict.fromkeys([*requests, *devices[at]])
+            found[at] = {name: requests.get(name, 0) + devices[at].get(name, 0) for name in both}
     if any(PODS in group.covered_resources for group in queue.resource_groups):
-        return {**requests, PODS: 1}
-    return requests
+        return [{**requests, PODS: 1} for requests in found]
+    return found
 
 
 def _group_offer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple, final
@@ -13,9 +13,10 @@ from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
+from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import counting_of, requests_of
-from harness_plugins.kueue.state.asks import Asking
+from harness_plugins.kueue.state.asks import Asking, Asks
 from harness_plugins.kueue.state.cache import Cache
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Impossible:
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
         self._cluster = cluster
         self._cache = cache
-        self._asking = Asking(reclaims=gates.reclaimable_pods)
+        self._asking = Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates))
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
@@ -72,10 +73,16 @@ class Impossible:
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             return Verdict(no_queue(self._cluster, job.namespace, job.queue), waits=False)
-        closed = self._closed(queue, job)
+        asks = self._asking.of(job)
+        if asks.claimed is not None and asks.claimed.refused:
+            return Verdict(Never("quota", asks.claimed.refused), waits=False)
+        closed = self._closed(queue, job, asks)
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
-        amounts = [self._least(queue, pod_set) for pod_set in job.pod_sets]
+        amounts = [
+            self._least(*each)
+            for each in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True)
+        ]
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
         total: dict[str, int] = {}
         parts: list[list[Part]] = []
@@ -92,7 +99,7 @@ class Impossible:
         why = self._fits_no_node(job, parts)
         return Verdict(Never("nodes", why), waits=False) if why else None
 
-    def _closed(self, queue: ClusterQueue, job: Job) -> str:
+    def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
         """That a queue takes nobody, or not this job: for its namespace, or for what is wrong with it."""
         local = self._cluster.local_queues.get((job.namespace, job.queue))
         if local is not None and local.stop_policy != "None":
@@ -103,17 +110,16 @@ class Impossible:
         for quotas in (quotas for group in queue.resource_groups for quotas in group.flavors):
             if quotas.flavor not in self._cluster.flavors:
                 return f"ClusterQueue {queue.name} is inactive: there is no ResourceFlavor {quotas.flavor}"
-        if not self._asking.of(job).valid:
+        if not asks.valid:
             return "a container requests more than it is limited to"
         selector = queue.namespace_selector
         if selector is None or not selector.matches(self._cluster.namespace_labels(job.namespace)):
             return f"ClusterQueue {queue.name} takes no workloads of namespace {job.namespace}"
         return ""
 
-    def _least(self, queue: ClusterQueue, pod_set: PodSet) -> dict[str, int]:
+    def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
         """What a pod set needs at least: all of its pods, or as few as may be admitted."""
         count = pod_set.min_count if self._partial else pod_set.count
-        requests = requests_of(pod_set, queue, self._counted)
         return {resource: amount * count for resource, amount in requests.items()}
 
     def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:

@@ -18,6 +18,8 @@ class ReleaseRules:
     """Which rules of the newest Kueue hold in a release.
 
     Attributes:
+        checks_device_claims: claims of devices that Kueue cannot count keep a workload out; before, they
+            counted as nothing (PR 7226).
         cohorts_end_searches: a search of fair sharing in a queue without cohort ends; before, the scheduler
             crashed when all candidates together did not suffice (PR 10891).
         counts_unlendable: in the order of fair targets, to take what nobody could lend is to borrow
@@ -33,12 +35,17 @@ class ReleaseRules:
         preference_is_named: the two values of `flavorFungibility.preference` mean what they say; before, each
             meant the other (PR 9464).
         preference_is_read: there is `flavorFungibility.preference` (PR 7316).
+        skips_admin_access: devices that are claimed with `adminAccess` need no quota; before, such a claim
+            kept a workload out (PR 13642).
         sticky_preemptors: a head that waits for its preemptions is not overtaken (PR 7157).
+        takes_device_constraints: claims may have `constraints` and `config` (PR 12451).
+        takes_device_selectors: claims may select devices by expressions (PR 9742).
         waits_for_pods: `waitForPodsReady` is on where the Configuration says nothing of it.
         zero_needs_no_quota: a request of 0 of a resource that a queue does not cover does not fail
             (PR 8241).
     """
 
+    checks_device_claims: bool
     cohorts_end_searches: bool
     counts_unlendable: bool
     exact_transformations: bool
@@ -48,7 +55,10 @@ class ReleaseRules:
     parks_classes_for_quota_alone: bool
     preference_is_named: bool
     preference_is_read: bool
+    skips_admin_access: bool
     sticky_preemptors: bool
+    takes_device_constraints: bool
+    takes_device_selectors: bool
     waits_for_pods: bool
     zero_needs_no_quota: bool
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
 from weakref import WeakValueDictionary
 
 from harness.base.errors import ClusterError, Fault
@@ -29,6 +29,22 @@ _SHAPE = (
 """What else of a pod's spec Kueue's hash of equivalent workloads covers."""
 
 
+class Claimed(NamedTuple):
+    """What the devices that a job claims come to.
+
+    Attributes:
+        amounts: for each pod set, resource -> how much of it the devices of one pod count as.
+        refused: why Kueue does not queue such a job; "" where it does.
+    """
+
+    amounts: tuple[Mapping[str, int], ...]
+    refused: str
+
+
+CountsClaims: TypeAlias = Callable[[Sequence[tuple[str, Sequence[Mapping[str, Any]]]], str], Claimed]
+"""Counts the claims of each pod set, by its name, in a namespace; see `DeviceClaims`."""
+
+
 @final
 class Asks:
     """What a job asks for; jobs that ask for the same share one.
@@ -41,12 +57,32 @@ class Asks:
         number: tells apart what is scheduled differently.
         reducible: whether partial admission may give some pod set fewer pods.
         valid: whether no container requests more than it is limited to.
+        claimed: the devices that its pods claim; None where they claim none.
     """
 
-    __slots__ = ("_number", "counts", "full", "number", "pod_sets", "present", "reducible", "valid")
+    __slots__ = (
+        "_number",
+        "claimed",
+        "counts",
+        "full",
+        "number",
+        "pod_sets",
+        "present",
+        "reducible",
+        "valid",
+    )
 
-    def __init__(self, pod_sets: tuple[PodSet, ...], number: Number, *, reclaims: bool, valid: bool) -> None:
+    def __init__(
+        self,
+        pod_sets: tuple[PodSet, ...],
+        number: Number,
+        *,
+        reclaims: bool,
+        valid: bool,
+        claimed: Claimed | None = None,
+    ) -> None:
         self.pod_sets = pod_sets
+        self.claimed = claimed
         self.present = tuple(pod_set.count for pod_set in pod_sets)
         self.full = tuple(pod_set.count + pod_set.reclaimed for pod_set in pod_sets)
         self.counts = self.present if reclaims else self.full
@@ -64,11 +100,14 @@ class Asking:
 
     Args:
         reclaims: whether pods that have ended need no quota any more.
+        claims: counts devices; their templates are those of the job's namespace.
     """
 
-    def __init__(self, *, reclaims: bool) -> None:
+    def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
         self._reclaims = reclaims
+        self._claims = claims
         self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # content key: pod sets are shared between jobs
+        self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # content key, too
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
 
@@ -78,19 +117,31 @@ class Asking:
         Raises:
             ClusterError: a pod template is not what a Pod has.
         """
-        asks = self._known.get(job.pod_sets)
+        asks = self._known.get(job.pod_sets) or self._claiming.get((job.pod_sets, job.namespace))
         if asks is None:
-            faults: list[Fault] = []
-            described = [
-                _Described(each, f"job {job.id}, pod set {each.name}", faults) for each in job.pod_sets
-            ]
-            if faults:
-                raise ClusterError("the trace", faults)
-            content = tuple(self._content(*pair) for pair in zip(job.pod_sets, described, strict=True))
-            valid = not any(each.over_limit for each in described)
-            asks = Asks(job.pod_sets, self._number(content), reclaims=self._reclaims, valid=valid)
-            self._known[job.pod_sets] = asks
+            asks = self._asked(job)
+            if asks.claimed is None:
+                self._known[job.pod_sets] = asks
+            else:
+                self._claiming[job.pod_sets, job.namespace] = asks
         return asks
+
+    def _asked(self, job: Job) -> Asks:
+        faults: list[Fault] = []
+        described = [_Described(each, f"job {job.id}, pod set {each.name}", faults) for each in job.pod_sets]
+        if faults:
+            raise ClusterError("the trace", faults)
+        claimed = None
+        if any(each.claims for each in described):
+            claims = [
+                (pod_set.name, each.claims) for pod_set, each in zip(job.pod_sets, described, strict=True)
+            ]
+            claimed = self._claims(claims, job.namespace)
+        content = tuple(self._content(*pair) for pair in zip(job.pod_sets, described, strict=True))
+        devices = () if claimed is None else tuple(tuple(sorted(each.items())) for each in claimed.amounts)
+        valid = not any(each.over_limit for each in described)
+        number = self._number((content, devices))
+        return Asks(job.pod_sets, number, reclaims=self._reclaims, valid=valid, claimed=claimed)
 
     def _number(self, content: Any) -> Number:
         number = self._numbers.get(content)
@@ -121,15 +172,18 @@ class _Described:
     Attributes:
         shape: the part of its template that tells pods apart, as text; "" where nothing does.
         over_limit: whether some container requests more of a resource than it is limited to itself.
+        claims: its `resourceClaims`.
     """
 
-    __slots__ = ("over_limit", "shape")
+    __slots__ = ("claims", "over_limit", "shape")
 
     def __init__(self, pod_set: PodSet, where: str, faults: list[Fault]) -> None:
         spec = Fields(template_of(pod_set, faults, where), where, faults)
         containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
         said = [(requests, limits) for kind in containers for requests, limits, _ in kind if requests]
         self.over_limit = any(_exceed(*each) for each in said or [(pod_set.requests, pod_set.limits)])
+        found = spec.raw("resourceClaims")
+        self.claims = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         shape: dict[str, Any] = {
             name: spec.raw(name)
             for name in _SHAPE

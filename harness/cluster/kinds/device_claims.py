@@ -1,0 +1,81 @@
+"""Reads ResourceClaimTemplates: which devices each pod gets a claim for, as far as Kueue counts them.
+
+https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.base.units import INT64_MAX
+from harness.base.values import Value
+from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.yaml.fields import Fields
+
+EXACT_COUNT, ALL = "ExactCount", "All"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class DeviceRequest(Value):
+    """One of the requests of a claim.
+
+    Attributes:
+        device_class: the DeviceClass; "" where the request names alternatives.
+        count: how many devices, where `mode` is ExactCount.
+        mode: ExactCount or All.
+        selects: whether it selects devices by expressions.
+        admin: whether it is for access by an administrator, which leaves devices to others.
+        alternatives: whether it lists alternatives (`firstAvailable`).
+    """
+
+    device_class: str
+    count: int = 1
+    mode: str = EXACT_COUNT
+    selects: bool = False
+    admin: bool = False
+    alternatives: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ClaimTemplate(Value):
+    """A ResourceClaimTemplate.
+
+    Attributes:
+        requests: for the devices of one claim.
+        constrained: whether it says which devices go together (`constraints`).
+        configured: whether it configures devices (`config`).
+    """
+
+    name: str
+    namespace: str
+    requests: tuple[DeviceRequest, ...] = ()
+    constrained: bool = False
+    configured: bool = False
+
+
+def read_claim_template(fields: Fields, draft: Draft) -> None:
+    """A ResourceClaimTemplate; up to v1beta1 a request has the fields that are in `exactly` later on."""
+    metadata = read_metadata(fields)
+    devices = fields.child("spec").child("spec").child("devices")
+    found = ClaimTemplate(
+        metadata.name,
+        metadata.namespace,
+        tuple(_request(item) for item in devices.items("requests")),
+        constrained=bool(devices.items("constraints")),
+        configured=bool(devices.items("config")),
+    )
+    draft.claim_templates.add((found.namespace, found.name), found, fields)
+
+
+def _request(item: Fields) -> DeviceRequest:
+    if "firstAvailable" in item:
+        item.raw("firstAvailable")
+        return DeviceRequest("", alternatives=True)
+    exactly = item if "deviceClassName" in item else item.child("exactly")
+    return DeviceRequest(
+        exactly.string("deviceClassName", required=True),
+        exactly.integer("count", 1, least=1, most=INT64_MAX),
+        exactly.choice("allocationMode", (EXACT_COUNT, ALL), EXACT_COUNT),
+        selects=bool(exactly.items("selectors")),
+        admin=exactly.boolean("adminAccess"),
+    )
