@@ -12,9 +12,13 @@ from harness.models.ignored import ignored_groups, ignored_scheduling_groups
 from harness_plugins.kueue.options import (
     BY_NAME,
     BY_NAMESPACE,
+    MIN_RUN_TIME,
+    PREEMPTION_RATE,
     checked,
     parse_check_delays,
     parse_gates,
+    parse_guarantees,
+    parse_rate,
     parse_release,
     parse_strategies,
     parse_weights,
@@ -50,6 +54,20 @@ _COMMON = (
         BY_NAME,
         "what tells LocalQueues of a ClusterQueue apart where past usage orders candidates for preemption",
         choices=(BY_NAME, BY_NAMESPACE),
+    ),
+    Option(
+        MIN_RUN_TIME,
+        "",
+        "preview, not in Kueue: how long a workload runs before others may preempt it: 30m, team-a=1h for a "
+        "ClusterQueue, priority:1000=2h from a priority on",
+        type=checked(parse_guarantees),
+    ),
+    Option(
+        PREEMPTION_RATE,
+        "",
+        "preview, not in Kueue: how many workloads of a ClusterQueue others may preempt in a time: 3/1h, or "
+        "team-a=1/10m",
+        type=checked(parse_rate),
     ),
 )
 _FAIR = (

@@ -27,13 +27,20 @@ from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
+    MIN_RUN_TIME,
+    PREEMPTION_RATE,
     parse_check_delays,
     parse_gates,
+    parse_guarantees,
+    parse_rate,
     parse_release,
     parse_strategies,
     parse_weights,
 )
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.previews.minimum_run_time import MinimumRunTime
+from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
+from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 from harness_plugins.kueue.rules.impossible import Impossible, Verdict
@@ -87,6 +94,9 @@ def _policy(
     shortcuts: Shortcuts | None,
 ) -> KueuePolicy:
     gates = _gates(cluster, options)
+    run_time, rate = _previews(cluster, options)
+    if run_time is not None or rate is not None:
+        gates = replace(gates, always_reclaims=False)
     cluster = as_read(cluster, gates)
     scheduler = Scheduler(
         cluster,
@@ -97,6 +107,7 @@ def _policy(
         by_namespace=options["localQueueIdentity"] == BY_NAMESPACE,
         evicted_last=_configuration(cluster).evicted_last,
         also=used_flavor_resources(cluster.workloads),
+        rate=rate,
         shortcuts=shortcuts,
     )
     binder = _binder(cluster)
@@ -108,6 +119,30 @@ def _policy(
         pods_ready=pods_ready(_configuration(cluster), gates),
         impossible=_verdicts(cluster, gates, binder),
         checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
+        previews=None if run_time is None and rate is None else Previews(scheduler, run_time, rate),
+    )
+
+
+def _previews(
+    cluster: Cluster, options: Mapping[str, Any]
+) -> tuple[MinimumRunTime | None, PreemptionRate | None]:
+    """The previews that are on.
+
+    Raises:
+        OptionError: one names a ClusterQueue that does not exist.
+    """
+    guarantees = parse_guarantees(options[MIN_RUN_TIME])
+    everybody, limits = parse_rate(options[PREEMPTION_RATE])
+    for option, names in ((MIN_RUN_TIME, guarantees.queues), (PREEMPTION_RATE, limits)):
+        for name in names:
+            if name not in cluster.cluster_queues:
+                raise OptionError(
+                    f"option {option}: there is no ClusterQueue {name!r}",
+                    hint=did_you_mean(name, cluster.cluster_queues),
+                )
+    return (
+        MinimumRunTime(guarantees) if guarantees.is_on else None,
+        PreemptionRate(everybody, limits) if everybody is not None or limits else None,
     )
 
 
@@ -176,6 +211,9 @@ def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str
 
 def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """The release of Kueue, and that pods have to be ready in time, where the manifests do not say it."""
+    for option, preview in zip((MIN_RUN_TIME, PREEMPTION_RATE), _previews(cluster, options), strict=True):
+        if preview is not None:
+            yield f"preview {option}={options[option]}: no release of Kueue has it, so it is not proven"
     yield from _about_release(cluster, options)
     waits = _waits(_configuration(cluster), _gates(cluster, options))
     if waits is not None and not _configuration(cluster).pods_ready_given:

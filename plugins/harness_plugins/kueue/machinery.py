@@ -12,6 +12,7 @@ from typing import TypeAlias, final
 
 from harness.models.cluster import Cluster, ClusterQueue
 from harness.models.quota import FlavorResource
+from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.record.refusals import Refusals
 from harness_plugins.kueue.rules.admission import AdmissionCycle
@@ -50,6 +51,7 @@ class Settings:
         topologies: the flavors with a topology; None where there is none.
         asked: finds what workloads ask of them.
         crashes: tells where the release crashes; None for one that does not.
+        rate: limits how many are preempted in a time; None for no limit.
     """
 
     gates: Gates
@@ -60,6 +62,7 @@ class Settings:
     topologies: TopologyFlavors | None = field(default=None)
     asked: Topologies | None = field(default=None)
     crashes: Crashes | None = field(default=None)
+    rate: PreemptionRate | None = field(default=None)
 
 
 @final
@@ -115,7 +118,9 @@ class Machinery:
         world = World(cache, pending, shares, search, settings.topologies, gates, weight_of_node)
         nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
-        self.cycle = AdmissionCycle(cache, pending, nominator, shortcuts.order(order), gates, figures)
+        self.cycle = AdmissionCycle(
+            cache, pending, nominator, shortcuts.order(order), gates, figures, settings.rate
+        )
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused
         self.within_quota = Fit(cache, self._offers, gates, fair=fair).fits
@@ -135,7 +140,7 @@ class Machinery:
             for name, queue in self.cache.queues.items()
             if name in cluster.cluster_queues
             and _flavors(queue.spec) != _flavors(cluster.cluster_queues[name])
-            for workload in self.cache.holders[queue.node].workloads
+            for workload in self.cache.holders[queue.node].everybody
             if workload.admission is not None
         ]
 

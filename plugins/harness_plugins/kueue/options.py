@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeVar
@@ -10,10 +11,15 @@ from harness.base.errors import InputError, OptionError
 from harness.base.options import boolean
 from harness.base.units import parse_duration, parse_quantity
 from harness.models.cluster import PERMITTED_STRATEGIES, Release, release_named
+from harness_plugins.kueue.previews.minimum_run_time import Guarantees
+from harness_plugins.kueue.previews.preemption_rate import Limit
 from harness_plugins.kueue.rules.feature_gates import check_names
 
 BY_NAME, BY_NAMESPACE = "name", "namespace/name"
 """What tells LocalQueues apart among candidates for preemption, at this commit of Kueue and later on."""
+
+MIN_RUN_TIME, PREEMPTION_RATE = "previewMinRunTime", "previewPreemptionRate"
+"""The previews: rules that no release of Kueue has."""
 
 _T = TypeVar("_T")
 
@@ -48,6 +54,47 @@ def parse_check_delays(text: str) -> Mapping[str, int] | int:
     if "=" in text:
         return _parse_pairs(text, parse_duration, "2m, or prov=2m,other=30s")
     return parse_duration(text)
+
+
+def parse_guarantees(text: str) -> Guarantees:
+    """How long workloads run at least: `30m`, `team-a=1h` for those of a ClusterQueue, `priority:1000=2h`.
+
+    Raises:
+        OptionError: not of this form.
+        InputError: not a duration.
+    """
+    everybody, named = _parse_with_rest(text, parse_duration, "30m, team-a=1h, or priority:1000=2h")
+    queues: dict[str, int] = {}
+    priorities: dict[int, int] = {}
+    for name, time in named.items():
+        kind, colon, number = name.partition(":")
+        if not colon:
+            queues[name] = time
+        elif kind == "priority" and re.fullmatch(r"-?\d+", number):
+            priorities[int(number)] = time
+        else:
+            raise OptionError(f"{name!r} is neither a ClusterQueue nor a priority such as priority:1000")
+    return Guarantees(everybody or 0, queues, priorities)
+
+
+def parse_rate(text: str) -> tuple[Limit | None, Mapping[str, Limit]]:
+    """How many workloads may be preempted: `3/1h` of each ClusterQueue, `team-a=1/10m` of one.
+
+    Raises:
+        OptionError: not of this form.
+        InputError: not a duration.
+    """
+    return _parse_with_rest(text, _parse_limit, "3/1h, or team-a=1/10m")
+
+
+def _parse_limit(text: str) -> Limit:
+    most, slash, window = text.partition("/")
+    if not (slash and re.fullmatch(r"\d+", most)):
+        raise OptionError(f"{text!r} is no number in a time such as 3/1h")
+    limit = Limit(int(most), parse_duration(window))
+    if not limit.window:
+        raise OptionError(f"the time of {text!r} must be more than 0")
+    return limit
 
 
 def parse_weights(text: str) -> dict[str, float]:
@@ -86,6 +133,16 @@ def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
         return text
 
     return check
+
+
+def _parse_with_rest(text: str, parse: Callable[[str], _T], example: str) -> tuple[_T | None, dict[str, _T]]:
+    """Pairs as below, and what is said without a name."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    plain = [part for part in parts if "=" not in part]
+    if len(plain) > 1:
+        raise OptionError(f"{text!r} says twice what holds for everybody", hint=f"for example {example}")
+    pairs = _parse_pairs(",".join(part for part in parts if "=" in part), parse, example)
+    return (parse(plain[0]) if plain else None), pairs
 
 
 def _parse_pairs(text: str, parse: Callable[[str], _T], example: str) -> dict[str, _T]:

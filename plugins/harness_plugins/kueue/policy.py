@@ -15,6 +15,7 @@ from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
 from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
+from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission import INADMISSIBLE, Admitted, Preempted, Refused
@@ -53,6 +54,7 @@ class KueuePolicy:
         impossible: tells which jobs are rejected because they can never start. In reality, and where this is
             None, they wait for ever.
         checks: the admission checks; None where they take no time.
+        previews: rules that Kueue does not have; None where all are off.
 
     Attributes:
         scheduler: the scheduler.
@@ -70,8 +72,10 @@ class KueuePolicy:
         pods_ready: PodsReady | None = None,
         impossible: Callable[[Job], Verdict | None] | None = None,
         checks: AdmissionChecks | None = None,
+        previews: Previews | None = None,
     ) -> None:
         self.scheduler = scheduler
+        self._previews = previews
         self._cluster = cluster
         pending = list(scheduler.pending.values())
         self._details = DecisionDetails(
@@ -188,7 +192,7 @@ class KueuePolicy:
                 yield Refuse(job, INADMISSIBLE, {"message": message})
         self._inactive.clear()
         yield from self._evictions.wakes()
-        if self._limits.active or self.scheduler.local_queues is not None:
+        if self._limits.active or self.scheduler.local_queues is not None or self._previews is not None:
             yield from self._wakes(now)
         if self._binder is not None:
             yield from self._binder.run()
@@ -261,6 +265,8 @@ class KueuePolicy:
             self._sample = sample
             yield Wake(sample)
         yield from self._limits.wakes(now)
+        if self._previews is not None:
+            yield from self._previews.wakes(now)
 
     def _cycles(self) -> Iterator[Decision | None]:
         """Run cycles until several in a row change nothing; None where one stands still."""
@@ -285,6 +291,9 @@ class KueuePolicy:
         self._now = now
         if self.scheduler.local_queues is not None:
             self._after.then(self.scheduler.advance, now)
+        if self._previews is not None:
+            self._previews.it_is(now)
+            self._after.then(self._previews.follow, now)
         self._after.later()
         if self._binder is not None:
             self._binder.advance(now)
@@ -391,6 +400,8 @@ class KueuePolicy:
                 since = admitted_since(start.manifest)
                 admitted = None if since is None else self._beginning.time_of(since, now)
                 self._executions.take_over(workload, start, now, admitted)
+                if self._previews is not None:
+                    self._previews.admitted(workload, now if admitted is None else admitted, now)
                 if self.pods_ready is not None and not start.ready:
                     take_over_readiness(self.pods_ready, workload, start.manifest, self._time_of(now))
                 yield Admit(workload.job, start.flavors, start.counts)
@@ -479,6 +490,8 @@ class KueuePolicy:
             placed=assignment.placed,
             delay=decision.delay,
         )
+        if self._previews is not None:
+            self._after.then(self._previews.admitted, workload, self._now + decision.delay, self._now)
         return decision
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:

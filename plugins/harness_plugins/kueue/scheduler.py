@@ -18,6 +18,7 @@ from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
+from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.rules.admission import (
     INVALID,
@@ -63,6 +64,7 @@ class Scheduler:
         evicted_last: whether a workload whose pods were not ready in time queues by its eviction, until it is
             admitted again.
         also: flavor-resources that are used although nobody has a quota for them.
+        rate: limits how many are preempted in a time; None for no limit.
         shortcuts: what need not be done again; None for all of them.
 
     Attributes:
@@ -89,6 +91,7 @@ class Scheduler:
         by_namespace: bool = False,
         evicted_last: bool = True,
         also: set[FlavorResource] | None = None,
+        rate: PreemptionRate | None = None,
         shortcuts: Shortcuts | None = None,
     ) -> None:
         shortcuts = shortcuts or Shortcuts()
@@ -107,7 +110,7 @@ class Scheduler:
             asked = shortcuts.topologies(topologies)
         crashes = None if gates.rules.cohorts_end_searches else Crashes(gates.release)
         self._settings = Settings(
-            gates, strategies, weights or {}, also or (), shortcuts, self.topologies, asked, crashes
+            gates, strategies, weights or {}, also or (), shortcuts, self.topologies, asked, crashes, rate
         )
         self._use(cluster, Machinery(cluster, self._settings))
         self.local_queues: LocalQueueUsages | None = None
@@ -293,6 +296,26 @@ class Scheduler:
         if self._removed and self._removed.gone(self.cache, queue):
             edit = Edit("ClusterQueue", queue.name, queue.spec, None)
             self._rebuild(self._removed.among(self._cluster), edit)
+
+    def spare(self, workload: Workload, *, spared: bool) -> None:
+        """A holder of quota is no candidate for preemption from now on, or is one again: see `previews`.
+
+        When it is one again, everything inadmissible in its tree is requeued.
+        """
+        root = workload.cluster_queue.root
+        if spared:
+            self._heads.reactivate(root)
+        else:
+            self._heads.requeue_inadmissible(root)
+        self.cache.spare(workload, spared=spared)
+
+    def try_again(self, workload: Workload) -> None:
+        """What kept a head from preempting may be over, though nothing happened in its tree."""
+        self._heads.reactivate(workload.cluster_queue.root)
+
+    def anybody_waits(self) -> bool:
+        """Whether a workload waits in some queue."""
+        return any(each.first() is not None or each.has_inadmissible for each in self._by_number)
 
     def reclaim(self, workload: Workload, ended: tuple[int, ...]) -> None:
         """Some of a workload's pods have ended: what it does not need any more is free.

@@ -236,6 +236,29 @@ def released(given: World, seed: int) -> World:
     return given._replace(options=options)
 
 
+def previewed(given: World, seed: int) -> World:
+    """The same world with a minimum run time, a rate limit of preemptions, or both."""
+    random = Random(seed)
+    queues = [each["metadata"]["name"] for each in given.manifests if each["kind"] == "ClusterQueue"]
+    which = random.choice(("time", "rate", "both"))
+    options = dict(given.options)
+    if which != "rate":
+        options["previewMinRunTime"] = random.choice(
+            (
+                "5s",
+                "20s",
+                f"{random.choice(queues)}=30s",
+                "priority:1=15s",
+                f"3s,{queues[0]}=10s,priority:2=1m",
+            )
+        )
+    if which != "time":
+        options["previewPreemptionRate"] = random.choice(
+            ("1/10s", "2/30s", f"{random.choice(queues)}=1/40s", f"3/10s,{queues[0]}=1/20s")
+        )
+    return given._replace(options=options)
+
+
 def changing(given: World, seed: int) -> World:
     """The same world, whose queues and cohorts change up to ten times: all that a patch can say of them."""
     random = Random(seed)

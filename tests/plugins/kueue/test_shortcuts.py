@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import TIMES, World, alike, by_usage, changing, fuzz, placed, released, world
+from kueue_fuzz import TIMES, World, alike, by_usage, changing, fuzz, placed, previewed, released, world
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
@@ -121,7 +121,15 @@ def that_changes(seed: int) -> World:
     return changing(by_usage(given, seed) if seed % 3 == 0 else given, seed)
 
 
+def with_previews(seed: int) -> World:
+    """Candidates are spared for a time, and heads wait for a limit."""
+    given = world(seed, 2 + seed % 39, nodes=seed % 5 == 0)
+    given = changing(given, seed) if seed % 7 == 0 else given
+    return previewed(placed(given, seed) if seed % 11 == 0 else given, seed)
+
+
 KINDS = (
+    (with_previews, 800),
     (that_changes, 2000),
     (plain, 1200),
     (on_nodes, 400),

@@ -20,6 +20,9 @@ from harness_plugins.kueue.rules.dominant_resource_share import Share
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.preemption import (
+    NOBODY,
+    TOO_LITTLE,
+    TOO_YOUNG,
     WHILE_BORROWING,
     Incoming,
     Obstacle,
@@ -153,7 +156,10 @@ class Refusals:
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
-            return self._search.obstacle(Incoming(workload, queue, assignment.usage, assignment.need))
+            incoming = Incoming(workload, queue, assignment.usage, assignment.need)
+            found = self._search.obstacle(incoming)
+            young = found.text in (NOBODY, TOO_LITTLE) and self._cache.spares(queue.root, incoming.mask)
+            return found._replace(text=TOO_YOUNG) if young else found
         tree, spec, first = self._tree, queue.spec, queue.node * self._tree.width
         borrowed = tuple(
             cell

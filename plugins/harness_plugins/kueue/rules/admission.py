@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.models.told import Told
+from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry, Order
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -39,6 +40,7 @@ INVALID = "Workload has requests that exceed its limits"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
 PENDING = "Pending the preemption of its targets"
+LIMITED = "Its targets would exceed the rate limit of preemptions of their queue (preview)"
 DEFERRED = "It fits when the targets of others are gone"
 
 _NO_PLACE = "no place"
@@ -118,6 +120,7 @@ class AdmissionCycle:
         order: the order in which entries are served.
         gates: the feature gates.
         figures: what the record says of a failure.
+        rate: limits how many are preempted in a time; None for no limit.
 
     Attributes:
         entries: the heads of the last cycle.
@@ -132,8 +135,10 @@ class AdmissionCycle:
         order: Order,
         gates: Gates,
         figures: Figures,
+        rate: PreemptionRate | None = None,
     ) -> None:
         self._cache = cache
+        self._rate = rate
         self._pending = pending
         self._tree = cache.tree
         self._nominator = nominator
@@ -267,6 +272,12 @@ class AdmissionCycle:
         else:
             taken = tuple(target.workload for target in targets)
             fresh = [target for target in targets if not target.workload.evicted]
+            if fresh and self._rate is not None and not self._rate.allows(workload, fresh):
+                entry.reason = FAILED_AFTER_NOMINATION
+                workload.place.last_assignment = None
+                self._tell(entry, FAILED_AFTER_NOMINATION, LIMITED, dict.fromkeys(taken))
+                self._reserve_for_later(entry)
+                return None
             if taken and not fresh:
                 self._tell(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
             self._reserve(entry, assignment.usage)
@@ -278,6 +289,8 @@ class AdmissionCycle:
             entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
             if fresh:
+                if self._rate is not None:
+                    self._rate.preempted(fresh)
                 entry.preempts = True
                 told = workload.place.told  # the preemptions are the record of it
                 self._note(workload, told._replace(last=PENDING_PREEMPTION + PENDING))
@@ -398,7 +411,7 @@ class AdmissionCycle:
 
 def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
     """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""
-    always = queue.spec.preemption.reclaim_within_cohort == "Any"
+    always = gates.always_reclaims and queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 from harness.base.errors import OptionError
@@ -21,6 +21,7 @@ class Gates:
     Attributes:
         release: the release.
         rules: those of its rules that have no gate.
+        always_reclaims: whether who may reclaim from anybody always gets its quota back; previews forbid it.
     """
 
     release: Release
@@ -50,6 +51,7 @@ class Gates:
     tas_profile_mixed: bool
     tas_recompute_assignment_within_scheduling_cycle: bool
     topology_aware_scheduling: bool
+    always_reclaims: bool = field(default=True)
 
 
 def gates_from(

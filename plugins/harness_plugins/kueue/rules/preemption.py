@@ -77,6 +77,9 @@ TOO_LITTLE = "all that may be taken for it is too little"
 BY_SHARES = "there are candidates, and their shares forbid it"
 
 
+TOO_YOUNG = "those whom it might preempt have not run for their minimum time yet (preview)"
+
+
 class Compared(NamedTuple):
     """Fair shares that forbid to take a candidate.
 

@@ -32,7 +32,7 @@ class Cache:
         queues: by name.
         at: node of the tree -> its queue, None for cohorts.
         holders: node of a queue -> the workloads that hold its quota.
-        holding: node of a root -> the usable queues of its tree whose quota somebody holds, by number.
+        holding: node of a root -> the usable queues of its tree with a candidate for preemption, by number.
         height: node -> how many levels of usable nodes are below it.
         version: node of a root -> how often anything in its tree changed.
         changed: node -> its queue, if it is new or its holders changed since this was emptied.
@@ -75,7 +75,7 @@ class Cache:
         """The flavor-resources that somebody was admitted to."""
         uses = 0
         for holders in self.holders.values():
-            for workload in holders.workloads:
+            for workload in holders.everybody:
                 uses |= workload.uses
         return (each for cell, each in enumerate(self.tree.flavor_resources) if uses >> cell & 1)
 
@@ -92,7 +92,7 @@ class Cache:
             if not same:
                 holders.renumber(numbers)
             total: dict[int, int] = {}
-            for workload in holders.workloads:
+            for workload in holders.everybody:
                 for cell, amount in workload.usage:
                     total[cell] = total.get(cell, 0) + amount
             tree.charge(node, sorted(total.items()))
@@ -136,7 +136,7 @@ class Cache:
         self.remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
         workload.has_quota = False
-        workload.evicted = False
+        workload.evicted = workload.spared = False
         self._changed(queue)
 
     def reclaim(self, workload: Workload, usage: Amounts) -> None:
@@ -153,17 +153,33 @@ class Cache:
     def evict(self, workload: Workload) -> None:
         """A workload was told to go; it still holds its quota."""
         queue = workload.cluster_queue
-        holders = self.holders[queue.node]
-        holders.remove_holder(workload)
+        self.remove_holder(workload)
+        workload.spared = False
         workload.evicted = True
-        holders.add_holder(workload)
+        self.add_holder(workload)
         self._changed(queue)
+
+    def spare(self, workload: Workload, *, spared: bool) -> None:
+        """A holder is no candidate for preemption from now on, or is one again."""
+        self.remove_holder(workload)
+        workload.spared = spared
+        self.add_holder(workload)
+        self._changed(workload.cluster_queue)
+
+    def spares(self, root: int, mask: int) -> bool:
+        """Whether some holder in a tree that uses what is needed is no candidate for preemption yet."""
+        return any(
+            workload.uses & mask
+            for holders in self.holders.values()
+            if holders.spared and holders.queue.root == root
+            for workload in holders.spared
+        )
 
     def add_holder(self, workload: Workload) -> None:
         """Enter a workload among the holders of its queue; usage is not touched."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
-        if not holders.workloads and queue.usable:
+        if not holders.workloads and queue.usable and not workload.spared:
             insort(self.holding[queue.root], queue, key=_NUMBER)
         holders.add_holder(workload)
 
@@ -172,7 +188,7 @@ class Cache:
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
         holders.remove_holder(workload)
-        if not holders.workloads and queue.usable:
+        if not holders.workloads and queue.usable and not workload.spared:
             holding = self.holding[queue.root]
             del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 

@@ -1,9 +1,10 @@
-"""The workloads that hold quota of a ClusterQueue, in the order of candidates for preemption."""
+"""The workloads that hold quota of a ClusterQueue: candidates for preemption in their order, and others."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import final
 
 from harness_plugins.kueue.state.amounts import Amounts
@@ -17,30 +18,46 @@ class Holders:
 
     Attributes:
         queue: the ClusterQueue.
-        workloads: in the order of candidates for preemption but for the usage of LocalQueues.
+        workloads: candidates for preemption, in their order but for the usage of LocalQueues.
+        spared: those that are no candidates yet, in the order in which they were entered.
         evicted: how many of them, at the front, are going already.
-        usages: what they hold -> how many hold just that.
+        usages: what candidates hold -> how many hold just that.
     """
 
-    __slots__ = ("_ranks", "evicted", "queue", "usages", "workloads")
+    __slots__ = ("_ranks", "evicted", "queue", "spared", "usages", "workloads")
 
     def __init__(self, queue: ClusterQueueState) -> None:
         self.queue = queue
         self.workloads: list[Workload] = []
+        self.spared: dict[Workload, None] = {}
         self._ranks: list[Rank] = []  # of each of them: to look for one needs no calls back into Python
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
 
+    @property
+    def anybody(self) -> bool:
+        """Whether there is one."""
+        return bool(self.workloads or self.spared)
+
+    @property
+    def everybody(self) -> Iterable[Workload]:
+        """Candidates, then the others."""
+        return chain(self.workloads, self.spared) if self.spared else self.workloads
+
     def renumber(self, numbers: Mapping[int, int]) -> None:
         """Flavor-resources have other numbers from now on."""
         self.usages.clear()
-        for workload in self.workloads:
+        for workload in self.everybody:
             workload.usage = tuple(sorted((numbers[cell], amount) for cell, amount in workload.usage))
             workload.uses = sum(1 << number for cell, number in numbers.items() if workload.uses >> cell & 1)
-            self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
+            if not workload.spared:
+                self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
 
     def add_holder(self, workload: Workload) -> None:
         """Enter a workload."""
+        if workload.spared:
+            self.spared[workload] = None
+            return
         rank = workload.rank = rank_of(workload)
         at = bisect_right(self._ranks, rank)
         self._ranks.insert(at, rank)
@@ -50,6 +67,9 @@ class Holders:
 
     def remove_holder(self, workload: Workload) -> None:
         """Take a workload out."""
+        if workload.spared:
+            del self.spared[workload]
+            return
         at = bisect_left(self._ranks, workload.rank)
         while self.workloads[at] is not workload:  # equal UIDs
             at += 1

@@ -36,6 +36,7 @@ class Workload:
         placed: where its pods are in the topologies of its flavors.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
+        spared: whether it is no candidate for preemption yet (a preview, see `minimum_run_time`).
         held_back: why it is not to be queued, in words; "" if it is.
         rank: its place among candidates for preemption; smaller goes first.
         job: the job of the replay.
@@ -68,6 +69,7 @@ class Workload:
         "priority",
         "rank",
         "reserved",
+        "spared",
         "timestamp",
         "uid",
         "usage",
@@ -94,6 +96,7 @@ class Workload:
         self.placed: tuple[Placed, ...] = ()
         self.reserved = 0
         self.evicted = False
+        self.spared = False
         self.held_back = ""
         self.rank: Rank = (True, 0, 0, "")
         self.admission: Admission | None = None

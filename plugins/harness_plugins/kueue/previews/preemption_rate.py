@@ -1,0 +1,86 @@
+"""Preview: a rate limit of preemptions for each ClusterQueue.
+
+At most so many workloads that hold quota of a ClusterQueue are told to go for others in any window of time
+(proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
+
+- A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first
+  in its queue, and is tried again as soon as the limit allows all of its targets.
+- For the rest of its cycle it keeps what others could otherwise borrow, also with `reclaimWithinCohort: Any`.
+- Targets that are going already do not count again. Neither do evictions for nobody, such as time-outs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, final
+
+if TYPE_CHECKING:
+    from harness_plugins.kueue.rules.preemption import Target
+    from harness_plugins.kueue.state.workload import Workload
+
+
+class Limit(NamedTuple):
+    """At most `most` workloads in any `window`, microseconds; its end does not belong to it."""
+
+    most: int
+    window: int
+
+
+@final
+class PreemptionRate:
+    """Who was preempted lately, and who waits for a limit.
+
+    Args:
+        everybody: the limit of ClusterQueues that have none of their own; None for no limit.
+        queues: ClusterQueue -> its limit.
+
+    Attributes:
+        now: the time, microseconds.
+    """
+
+    def __init__(self, everybody: Limit | None, queues: Mapping[str, Limit]) -> None:
+        self._everybody = everybody
+        self._queues = queues
+        self._past: dict[str, deque[int]] = {}
+        self._waiting: dict[Workload, int] = {}
+        self.now = 0
+
+    def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
+        """Whether all targets may be told to go now; else the preemptor waits until they may."""
+        self._waiting.pop(preemptor, None)
+        until: list[int | None] = []
+        for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():
+            limit = self._limit_of(queue)
+            if limit is None:
+                continue
+            past = self._past.setdefault(queue, deque())
+            while past and past[0] + limit.window <= self.now:
+                past.popleft()
+            beyond = len(past) + count - limit.most
+            if beyond > 0:
+                until.append(past[beyond - 1] + limit.window if count <= limit.most else None)
+        known = [each for each in until if each is not None]
+        if known and len(known) == len(until):
+            self._waiting[preemptor] = max(known)
+        return not until
+
+    def preempted(self, targets: Sequence[Target]) -> None:
+        """Targets are told to go now."""
+        for queue in (each.workload.cluster_queue.name for each in targets):
+            if self._limit_of(queue) is not None:
+                self._past.setdefault(queue, deque()).append(self.now)
+
+    def _limit_of(self, queue: str) -> Limit | None:
+        return self._queues.get(queue, self._everybody)
+
+    def due(self) -> Iterator[Workload]:
+        """The preemptors for which a limit may have room by now."""
+        for preemptor in [each for each, at in self._waiting.items() if at <= self.now]:
+            del self._waiting[preemptor]
+            if not preemptor.has_quota:
+                yield preemptor
+
+    def next_wake(self) -> int | None:
+        """When a limit may have room for somebody who waits; None where nobody does."""
+        return min(self._waiting.values(), default=None)
