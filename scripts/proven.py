@@ -3,7 +3,8 @@
     python scripts/proven.py [FILE...] [--jobs N] [--write]
 
 answers every case of the corpora, by default of those in `../shared/conformance` that `tests/conformance`
-names, and prints the table; `--write` puts it into docs/proven.md.
+names, and prints the table; `--write` puts it into README.md and docs/proven.md. With FILEs, rows of what
+they were not recorded from stay as they are: give all corpora of a component and release together.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from harness.plugins import loading as plugins
 from harness.plugins.conformance import Case, Report, Tally, check, read_cases
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "proven.md"
+PAGES = (ROOT / "docs" / "proven.md", ROOT / "README.md")
 FOLDER = ROOT.parent / "shared" / "conformance"
 BEGINS, ENDS = "<!-- made by scripts/proven.py -->", "<!-- end -->"
 
 _RELEASES: Mapping[str, str] = {
-    "elasticquota": "scheduler-plugins' CapacityScheduling",
-    "koordinator": "Koordinator's ElasticQuota",
+    "elasticquota": "scheduler-plugins",
+    "koordinator": "Koordinator",
     "kube-scheduler": "kube-scheduler v1.36",
 }
 """What was recorded, by the first part of a component's name; cases of Kueue say it themselves."""
@@ -57,15 +58,28 @@ def tallies(paths: Iterable[Path], *, jobs: int) -> dict[Key, Tally]:
     return found
 
 
-def table(found: Mapping[Key, Tally]) -> Iterator[str]:
+def rows_of(found: Mapping[Key, Tally]) -> dict[Key, str]:
+    """A row for each release and component."""
+    rows = {}
+    for (release, component), tally in found.items():
+        share = "all" if tally.agree == tally.cases else f"{tally.agree:,} ({tally.agree / tally.cases:.2%})"
+        rows[release, component] = f"| {release} | `{component}` | {tally.cases:,} | {share} |"
+    return rows
+
+
+def rows_in(page: str) -> dict[Key, str]:
+    """The rows that a page has."""
+    part = page.partition(BEGINS)[2].partition(ENDS)[0]
+    return {
+        (each[1], each[2]): each[0] for each in re.finditer(r"^\| (.+?) \| `(.+?)` \|.*$", part, re.MULTILINE)
+    }
+
+
+def table(rows: Mapping[Key, str]) -> Iterator[str]:
     """The rows, by release in the order of their numbers, then by component."""
     yield "| recorded from | component | cases | reproduced |"
-    yield "| --- | --- | --- | --- |"
-    for (release, component), tally in sorted(
-        found.items(), key=lambda item: (_order(item[0][0]), item[0][1])
-    ):
-        share = "all" if tally.agree == tally.cases else f"{tally.agree:,} ({tally.agree / tally.cases:.2%})"
-        yield f"| {release} | `{component}` | {tally.cases:,} | {share} |"
+    yield "| --- | --- | ---: | ---: |"
+    yield from (rows[key] for key in sorted(rows, key=lambda key: (_order(key[0]), key[1])))
 
 
 def with_table(page: str, lines: Iterable[str]) -> str:
@@ -90,13 +104,16 @@ def _order(release: str) -> tuple[str, list[int]]:
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--jobs", default=1, show_default=True, help="Processes to use.")
-@click.option("--write", is_flag=True, help="Put the table into docs/proven.md.")
+@click.option("--write", is_flag=True, help="Put the table into README.md and docs/proven.md.")
 def main(files: tuple[Path, ...], jobs: int, *, write: bool) -> None:
     """Answer all cases, and print the table."""
-    lines = list(table(tallies(files or corpora(), jobs=jobs)))
+    rows = rows_of(tallies(files or corpora(), jobs=jobs))
+    click.echo("\n".join(table(rows)))
     if write:
-        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), lines), encoding="utf-8")
-    click.echo("\n".join(lines))
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            kept = rows_in(text) if files else {}
+            page.write_text(with_table(text, table(kept | rows)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -143,6 +143,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
     """What a cluster holds, as JSON values."""
     from harness.cluster.content import told
     from harness.cluster.flavor_nodes import rooms
+    from harness.cluster.kinds.kueue_differences import counting_sentences
 
     return {
         "source": cluster.source,
@@ -163,7 +164,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             for local in cluster.local_queues.values()
         ],
         "kueue": None if cluster.kueue_controller is None else asdict(cluster.kueue_controller),
-        "counting": [] if cluster.kueue is None else list(cluster.kueue.counting.sentences()),
+        "counting": list(counting_sentences(cluster)),
         "elastic_quotas": [
             {
                 "name": quota.name,

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from harness.base.frozen import Frozen
 from harness.cluster.kinds.kueue_configuration import GATES
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
-from harness.cluster.kinds.kueue_releases import NEWEST, Release, state_at
+from harness.cluster.kinds.kueue_releases import NEWEST, Release, nearest_release, state_at
+from harness.cluster.model import Cluster
 
 _REPOSITORY = "https://github.com/kubernetes-sigs/kueue"
 _GATES_ARE_IN = "pkg/features/kube_features.go"
@@ -153,6 +154,20 @@ def differences(release: Release) -> Iterator[Difference]:
     for gate, (pull, sentence) in _BY_GATE.items():
         if is_on(gate, NEWEST) is not is_on(gate, release):
             yield Difference(f"{sentence} {_about_gate(gate, release)}", _link(pull, release))
+
+
+def counting_sentences(cluster: Cluster) -> Iterator[str]:
+    """What counts as what for quotas, and that devices do not where the release has no gate on for them."""
+    if cluster.kueue is None:
+        return
+    counting, controller = cluster.kueue.counting, cluster.kueue_controller
+    yield from counting.sentences()
+    release = (nearest_release(controller.tag) if controller is not None else None) or NEWEST
+    if counting.devices and not any(cluster.kueue.gates.get(gate, is_on(gate, release)) for gate in _DEVICES):
+        gate = next((each for each in _DEVICES if _can_be_set(each, release)), "")
+        yield "no devices, since " + (
+            f"feature gate {gate} is off" if gate else f"{release} has no gate for it"
+        )
 
 
 def gates_of_its_own(release: Release) -> list[str]:

@@ -11,6 +11,7 @@ from kueue_worlds import Happened, Jobs, cluster, configuration, manifest, pod_s
 
 from harness import Cluster, PodSet
 from harness.base.errors import ClusterError, HarnessError
+from harness.cluster.kinds.kueue_differences import counting_sentences
 from harness.cluster.kinds.kueue_releases import release_named
 from harness.cluster.model import frozen
 
@@ -206,13 +207,36 @@ def test_classes_with_sources_count_as_nothing_and_that_is_warned_of() -> None:
     assert admitted(where, claiming("t"))
 
 
-def test_what_devices_count_as_is_told_in_sentences() -> None:
-    """As `harness cluster check` prints it."""
-    where = world()
-    assert where.kueue is not None
-    assert list(where.kueue.counting.sentences()) == [
+@pytest.mark.parametrize(
+    ("tag", "gates", "last"),
+    [
+        ("", {}, []),
+        ("v0.18.6", {}, []),
+        ("v0.17.8", {}, ["no devices, since feature gate DynamicResourceAllocation is off"]),
+        ("v0.17.8", {"DynamicResourceAllocation": True}, []),
+        (
+            "v0.18.6",
+            {"KueueDRAIntegration": False},
+            ["no devices, since feature gate KueueDRAIntegration is off"],
+        ),
+        ("v0.13.0", {}, ["no devices, since v0.13.0 has no gate for it"]),
+    ],
+)
+def test_what_devices_count_as_is_told_in_sentences(
+    tag: str, gates: dict[str, bool], last: list[str]
+) -> None:
+    """As `harness cluster check` prints it; also that they do not in the release that runs."""
+    image = [{"name": "m", "image": f"registry.k8s.io/kueue/kueue:{tag}"}]
+    controller = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "kueue-controller-manager", "namespace": "kueue-system"},
+        "spec": {"template": {"spec": {"containers": image}}},
+    }
+    assert list(counting_sentences(world(*([controller] if tag else []), gates=gates))) == [
         f"1 device of class mig-1g.5gb counts as 1 {GPUS}",
         f"1 device of class mig-2g.10gb counts as 1 {GPUS}",
+        *last,
     ]
 
 

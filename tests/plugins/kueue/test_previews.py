@@ -40,7 +40,7 @@ def replayed(this: World, **options: str) -> list[Row]:
 
 
 @given(st.integers(0, 10**6), st.sampled_from((1, 5, 20, 60)))
-@fuzz(60)
+@fuzz(25)
 def test_nobody_younger_than_the_guarantee_is_a_target(seed: int, seconds: int) -> None:
     """Whoever goes for another one was admitted at least that long ago, whatever the plugin."""
     since: dict[str, int] = {}
@@ -132,7 +132,7 @@ def test_meanwhile_a_strict_queue_keeps_what_others_could_borrow(strategy: str, 
 
 
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from((5, 20, 60)))
-@fuzz(60)
+@fuzz(25)
 def test_never_more_than_the_limit_are_preempted_in_any_window(seed: int, most: int, seconds: int) -> None:
     """Of any ClusterQueue, whatever the plugin; the end of a window does not belong to it."""
     past: dict[str, list[int]] = {}
@@ -177,7 +177,7 @@ def test_a_head_whose_targets_exceed_the_limit_preempts_none_of_them(rate: str, 
 
 
 @given(st.integers(0, 10**6))
-@fuzz(30)
+@fuzz(12)
 def test_off_they_change_nothing(seed: int) -> None:
     """No decision, and none of its figures."""
     this = world(seed, 2 + seed % 39)
