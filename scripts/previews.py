@@ -1,9 +1,10 @@
 """Measures what the previews of Kueue's rules cost and give on Philly, and draws a chart of each.
 
-    python scripts/previews.py [--twins N] [--write]
+    python scripts/previews.py FOLDER [--twins N] [--write]
 
-replays some days of Philly, at twice their load, with several values of each preview, and twins of each. It
-prints the tables of docs/kueue-previews.md; `--write` puts them there, and the charts beside it.
+replays some days of Philly, at twice their load, with several values of each preview, and twins of each. Runs
+are kept in FOLDER, and not made again. It prints the tables of docs/kueue-previews.md; `--write` puts them
+there, and the charts beside it.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from harness.trace.calibration import Calibration
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "kueue-previews.md"
-WINDOW, LOAD = "40d..44d", 2
+WINDOW, LOAD = "40d..43d", 2
 
 VALUES: Mapping[str, tuple[str, ...]] = {
-    "previewMinRunTime": ("", "1m", "5m", "15m", "1h", "4h"),
+    "previewMinRunTime": ("", "5m", "15m", "1h", "4h"),
     "previewPreemptionRate": ("", "30/1h", "10/1h", "3/1h", "1/1h"),
 }
 """Preview -> its values; "" is off."""
@@ -70,18 +71,19 @@ Row = dict[str, Mean]
 """Metric -> its mean, of one value of a preview."""
 
 
-def measured(preview: str, value: str, twins: int) -> Row:
+def measured(preview: str, value: str, twins: int, folder: Path) -> Row:
     """The figures of one value of a preview over so many twins of the trace."""
     found: dict[str, list[float]] = {each.name: [] for each in FIGURES}
     for number in range(1, twins + 1):
         run = harness.replay(
             ROOT / "traces" / "philly.parquet",
             plugin="kueue-classic",
-            options={preview: value},
+            options={preview: value} if value else {},
             calibration=Calibration.parse(window=WINDOW),
             scale_arrivals=LOAD,
             twin=str(number),
-            keep="nothing",
+            output=folder,
+            keep="metrics",
         )
         for each in FIGURES:
             (row,) = run.metrics.filter(metric=each.name, resource=each.resource, scope="all").rows(
@@ -166,13 +168,13 @@ def _dashed(name: str) -> str:
 
 
 @click.command()
-@click.option("--twins", default=8, show_default=True, help="Twins of the trace for each value.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--twins", default=5, show_default=True, help="Twins of the trace for each value.")
 @click.option("--write", is_flag=True, help="Put tables and charts into docs.")
-def main(twins: int, *, write: bool) -> None:
+def main(folder: Path, twins: int, *, write: bool) -> None:
     """Replay, print the tables, and draw the charts."""
-    off = measured("previewMinRunTime", "", twins)
     for preview, values in VALUES.items():
-        rows = {value: measured(preview, value, twins) if value else off for value in values}
+        rows = {value: measured(preview, value, twins, folder) for value in values}
         lines = list(table(preview, rows))
         click.echo("\n".join(lines))
         if write:

@@ -468,6 +468,27 @@ def test_what_a_plugin_assumes_is_said_once_and_kept(harness: Callable, trace: P
     assert "waitForPodsReady" not in harness("replay", trace, "-p", "kueue-classic", *off).err
 
 
+def test_a_preview_is_named_where_the_run_begins_in_run_json_and_in_the_report(
+    harness: Callable, trace: Path, folder: Path
+) -> None:
+    """Off, the run is the very same to the byte, but for the option's text and the provenance."""
+    told = "preview previewMinRunTime=1h: no release of Kueue has it, so it is not proven"
+    ended = harness("replay", trace, "-p", "kueue-classic@on", "--set", "previewMinRunTime=1h")
+    assert f"assumed: on: {told}" in ended.err or f"assumed: {told}" in ended.err
+    (run,) = (folder / "results" / "trace").iterdir()
+    policy = json.loads((run / "run.json").read_text())["policy"]
+    assert told in policy["assumed"]
+    assert policy["options"]["previewMinRunTime"] == "1h"
+    assert told in harness("report", run, "--format", "markdown").out
+    plain, off = folder / "plain", folder / "off"
+    assert "preview previewMin" not in harness("replay", trace, "-p", "kueue-classic", "-o", plain).err
+    ended = harness("replay", trace, "-p", "kueue-classic", "--set", "previewMinRunTime=0s", "-o", off)
+    assert "preview previewMin" not in ended.err
+    one, two = (sorted(each.rglob("*.parquet")) for each in (plain, off))
+    assert [each.name for each in one] == [each.name for each in two]
+    assert [each.read_bytes() for each in one] == [each.read_bytes() for each in two]
+
+
 def test_a_crash_of_the_real_controller_is_said_at_the_end(harness: Callable, folder: Path) -> None:
     """When it was first, at which job, and why; the replay goes on as later releases do."""
     rows = ["job_id,submit_time,duration,queue,priority,request.cpu"]
