@@ -136,7 +136,7 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
         "takes_device_selectors": _DEVICES,
     }
 )
-"""Rule -> gates of which one has to be on; a release without them has nothing to differ in."""
+"""Rule -> gates. It counts with one of them on; a release without them has nothing to differ in."""
 
 
 def differences(release: Release) -> Iterator[Difference]:

@@ -48,7 +48,7 @@ class Counting:
     Attributes:
         excluded: beginnings of names; resources that begin so do not count.
         transformations: what counts as something else, each source once.
-        devices: DeviceClass -> the resource of which each of its devices counts as one.
+        devices: DeviceClass -> a resource; each device of the class counts as one of it.
         measured: those of these classes whose devices count as what they hold, which is not known.
     """
 

@@ -1,6 +1,6 @@
 """Preview: a rate limit of preemptions for each ClusterQueue.
 
-At most so many workloads that hold quota of a ClusterQueue are told to go for others in any window of time
+At most so many workloads that hold quota of a ClusterQueue are evicted for others in any window of time
 (proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
 
 - A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first
@@ -66,7 +66,7 @@ class PreemptionRate:
         return not until
 
     def preempted(self, targets: Sequence[Target]) -> None:
-        """Targets are told to go now."""
+        """Targets are evicted now."""
         for queue in (each.workload.cluster_queue.name for each in targets):
             if self._limit_of(queue) is not None:
                 self._past.setdefault(queue, deque()).append(self.now)
