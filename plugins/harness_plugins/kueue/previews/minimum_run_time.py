@@ -6,8 +6,8 @@ pull request 9874 within one. Here it holds against everybody:
 - The time counts from the admission, when all admission checks are ready. Each admission begins it anew.
 - Until it is over the workload is no candidate for preemption; who is going already is one.
 - When it is over, whatever waits in its tree of cohorts is tried again.
-- Meanwhile nobody can be sure to reclaim its quota, also with `reclaimWithinCohort: Any`. So a head that finds
-  nobody to preempt keeps for the rest of its cycle what others could otherwise borrow.
+- Meanwhile nobody can be sure to reclaim its quota, also with `reclaimWithinCohort: Any`. So a head that
+  finds nobody to preempt keeps for the rest of its cycle what others could otherwise borrow.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Removed:
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
         """Whether the last one who held quota of a deleted ClusterQueue has given it back."""
         spec = self._specs.get(queue.name)
-        if spec is None or not spec.resource_groups or cache.holders[queue.node].anybody:
+        if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
         self._specs[queue.name] = replace(spec, cohort="", resource_groups=())
         return True

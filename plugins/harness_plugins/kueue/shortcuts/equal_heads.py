@@ -53,7 +53,10 @@ class EqualHeads:
         """What a head shares with all that come to the same; None where it is like no other."""
         queue, asks = workload.cluster_queue, workload.asks
         kind = self._kinds[queue.number]
-        if kind is None or asks.reducible or self._holders[queue.node].anybody:
+        if kind is None or asks.reducible:
+            return None
+        holders = self._holders[queue.node]
+        if holders.workloads or holders.spared:
             return None
         return (
             kind,
@@ -66,7 +69,8 @@ class EqualHeads:
 
     def stands_for(self, queue: ClusterQueueState, likeness: Likeness) -> bool:
         """Whether heads of a queue that once had a likeness may still have it."""
-        return not self._holders[queue.node].anybody and self._usage(queue) == likeness[1]
+        holders = self._holders[queue.node]
+        return not (holders.workloads or holders.spared) and self._usage(queue) == likeness[1]
 
     def _usage(self, queue: ClusterQueueState) -> tuple[int, ...]:
         first = queue.node * self._tree.width

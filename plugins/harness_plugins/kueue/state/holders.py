@@ -35,11 +35,6 @@ class Holders:
         self.usages: dict[Amounts, int] = {}
 
     @property
-    def anybody(self) -> bool:
-        """Whether there is one."""
-        return bool(self.workloads or self.spared)
-
-    @property
     def everybody(self) -> Iterable[Workload]:
         """Candidates, then the others."""
         return chain(self.workloads, self.spared) if self.spared else self.workloads
