@@ -301,7 +301,7 @@ class Difference:
         for row in rows.iter_rows(named=True):
             job = histories.row(row["job_id"])
             (event,) = histories.events([row])
-            about = Sentences(units, job["queue"], job["priority"], clock.text).about(event)
+            about = Sentences(units, job["queue"], job["priority"], job["pods"], clock.text).about(event)
             said.append(f"job {row['job_id']} of queue {row['queue']}: {about}")
         return said
 

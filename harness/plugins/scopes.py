@@ -25,7 +25,7 @@ KINDS: Mapping[str, str] = {
     QUOTA: "a ClusterQueue or ElasticQuota, or the jobs that count against it",
     PRIORITY: "the jobs of a priority",
     USER: "the jobs of a user, or `(none)`: those without one",
-    REASON: "the preemptions for a reason",
+    REASON: "the preemptions for a reason, or the evictions of a cause",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
 """Every kind of scope, and of what a value of that scope is."""

@@ -107,7 +107,7 @@ def test_what_is_better_and_what_is_worse_stand_against_each_other(
     (point,) = found.points
     verdicts = {row.measured.metric: row.changes[0].verdict for row in comparison.rows("disruption.lost")}
     assert verdicts["disruption.lost"] is Verdict.WORSE
-    assert "of cpu lost to preemption instead of 0 core·h" in point.partition("worse: ")[2]
+    assert "of cpu lost to evictions instead of 0 core·h" in point.partition("worse: ")[2]
     assert found.sentence.startswith("Where preempted jobs lose all their progress, keep “calm”")
     assert ("unless “rough”" in found.sentence) == ("better: " in point)
 

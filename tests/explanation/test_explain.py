@@ -21,6 +21,7 @@ from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.vocabulary import Units, read
 from harness.analysis.export.window import part_of
 from harness.base.errors import InputError, RunError
+from harness.policy import LOST_WITH_NODE
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 
@@ -123,6 +124,34 @@ def test_time_of_several_pods_is_said_to_be_summed(write_trace: WriteTrace, tmp_
     assert "it had run for 5s and lost 20s of work, summed over 4 pods (0.01 cpu-hours)" in "\n".join(told)
     assert lines(run, queue="default")[2].endswith("lost 20s of work, summed over pods")
     assert "summed" not in "\n".join(lines(run, "one"))
+
+
+def test_a_node_that_failed_tells_how_many_pods_of_the_job_were_there(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Of a gang of 8 pods, of all of another one's, and of a job with one pod."""
+    trace = write_trace(
+        {"job_id": "gang", "pods": 8, "request.cpu": 500, "duration": 60},
+        {"job_id": "pair", "pods": 2, "request.cpu": 100},
+        {"job_id": "one", "request.cpu": 100},
+    )
+    places = [("gang", pod, "n0" if pod < 3 else "n1") for pod in range(8)]
+    places += [("pair", 0, "n0"), ("pair", 1, "n0"), ("one", 0, "n0")]
+    steps = {
+        0: [("bind", *place) for place in places],
+        5: [("preempt", job, None, LOST_WITH_NODE, pod) for job, pod, node in places if node == "n0"],
+    }
+    run = replayed(trace, queues({}, nodes=2), tmp_path, plugin=scripted(steps))
+    told = {
+        job: next(line[13:] for line in lines(run, job) if "failed" in line)
+        for job in ("gang", "pair", "one")
+    }
+    start = "node n0 failed (DeletionByPodGC); "
+    assert told["gang"].startswith(
+        f"{start}3 of its 8 pods were there; it had run for 5s and lost 40s of work"
+    )
+    assert told["pair"].startswith(f"{start}all 2 pods were there; ")
+    assert told["one"].startswith(f"{start}its pod was there; ")
 
 
 def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from oracle.book import Book
-from oracle.history import Took
+from oracle.history import Took, cause
 from oracle.statistics import Sample
 from oracle.world import SECOND, Preemption, World
 
@@ -17,6 +17,7 @@ def disruption(world: World, book: Book) -> None:
     """All rows."""
     counts(world, book)
     chains(world, book)
+    causes(world, book)
     lost(world, book)
     restarts(world, book)
     loops(world, book)
@@ -69,6 +70,22 @@ def counts(world: World, book: Book) -> None:
     book.spread("disruption.victims_per_preemptor", samples, ("mean", "p95", "max"))
 
 
+def causes(world: World, book: Book) -> None:
+    """Evictions of any cause, and the jobs that they hit."""
+    rows = [row for row in world.decisions if row["action"] in ("preempt", "evict")]
+    found = {
+        (row["time"], row["job"], row["by_job"], cause(row)) for row in rows if row["time"] <= world.until
+    }
+    hit = {(job, why) for _, job, _, why in found}
+    book.say("disruption.evictions", len(found))
+    counted(book, "disruption.evictions", "reason", [why for *_, why in found])
+    book.say("disruption.evicted_jobs", len({job for job, _ in hit}))
+    counted(book, "disruption.evicted_jobs", "reason", [why for _, why in hit])
+    failures = sum(why == "failure" for *_, why in found)
+    arrived = sum(job.submit is not None for job in world.jobs)
+    book.ratio("disruption.failures_per_1000_jobs", 1000 * failures, arrived)
+
+
 def chains(world: World, book: Book) -> None:
     """Preemptors that had been preempted themselves, and who takes from whom in return."""
     found, mean = world.preemptions, world.mean_duration
@@ -114,11 +131,12 @@ def lost(world: World, book: Book) -> None:
                 if span.lost > world.until:
                     continue
                 amount = span.held[place] * (span.end - span.start)
-                for scope in scopes:
+                for scope in (*scopes, f"reason={span.why}"):
                     sums[scope] += amount
-                parts = [(queue, took.amounts[place]) for queue, took in taken.get((number, span.lost), [])]
+                took = taken.get((number, span.lost), []) if span.why == "preemption" else []
+                parts = [(queue, each.amounts[place]) for queue, each in took]
                 if not any(part for _, part in parts):
-                    parts = [(queue, took.time) for queue, took in taken.get((number, span.lost), [])]
+                    parts = [(queue, each.time) for queue, each in took]
                 for queue, part in parts:
                     if part:
                         sums[f"beneficiary={queue}"] += amount * Fraction(

@@ -12,7 +12,10 @@ NEVER = 2**62
 
 
 class Span(NamedTuple):
-    """Pods of a job that hold so much; `lost` is when an eviction threw this progress away, else NEVER."""
+    """Pods of a job that hold so much; `lost` is when an eviction threw this progress away, else NEVER.
+
+    `why` is the cause of that eviction.
+    """
 
     job: int
     held: Amounts
@@ -20,6 +23,26 @@ class Span(NamedTuple):
     end: int
     progress: bool
     lost: int = NEVER
+    why: str = ""
+
+
+def cause(row: Mapping[str, Any]) -> str:
+    """What a decision to evict comes of."""
+    if row["action"] == "preempt":
+        return "preemption"
+    unanswered = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    match row["reason"]:
+        case "DeletionByPodGC":
+            return "failure"
+        case "DeletionByTaintManager":
+            return "failure" if any(taint in row["detail"] for taint in unanswered) else "drain"
+        case "ClusterQueueStopped" | "LocalQueueStopped":
+            return "quota-stop"
+        case "PodsReadyTimeout" | "DeactivatedDueToRequeuingLimitExceeded":
+            return "time-out"
+        case "DeactivatedDueToMaximumExecutionTimeExceeded":
+            return "time-out"
+    return "other"
 
 
 class LostBefore(NamedTuple):
@@ -176,7 +199,7 @@ class Job:
             )
             hit = [None] if self.together else taken or range(self.pods)
             for each in hit:
-                self.stop(each, time, evicted=True)
+                self.stop(each, time, evicted=cause(row))
             for each in taken:
                 self.hold(each, time)
                 self.bound.pop(each)
@@ -203,7 +226,7 @@ class Job:
         unit.since = now - done if done else now + (self.losses.restore if unit.kept else 0)
         unit.done = 0
 
-    def stop(self, pod: int | None, now: int, *, evicted: bool = False) -> None:
+    def stop(self, pod: int | None, now: int, *, evicted: str = "") -> None:
         """A pod's unit progresses no longer; what an eviction throws away is the end of its progress."""
         unit = self.unit(pod)
         pods = [each for each in self.bound if self.unit(each) is unit]
@@ -226,7 +249,7 @@ class Job:
             self.lose_before(held, now, progress - kept - lost)
             self.span(first, now - lost, held, progress=True)
             if lost:
-                self.span(now - lost, now, held, progress=True, lost=now)
+                self.span(now - lost, now, held, progress=True, lost=now, why=evicted)
             unit.kept = kept
         for each in pods:
             self.bound[each] = now
@@ -240,8 +263,10 @@ class Job:
         if length:
             self.before.append(LostBefore(self.number, held, time, length))
 
-    def span(self, start: int, end: int, held: Amounts, progress: bool, lost: int = NEVER) -> None:
-        self.spans.append(Span(self.number, held, start, end, progress, lost))
+    def span(
+        self, start: int, end: int, held: Amounts, progress: bool, lost: int = NEVER, why: str = ""
+    ) -> None:
+        self.spans.append(Span(self.number, held, start, end, progress, lost, why))
 
     def close(self, end: int) -> None:
         """The window ends; what is under way goes on, but is measured so far."""

@@ -221,7 +221,7 @@ def test_verdicts_follow_the_comparison(runs: list[harness.Run]) -> None:
     assert isinstance(scores, Scores)
     assert [change.verdict for _, _, change in scores.scores[2].values] == ["", "open"]
     assert isinstance(costs, Table)
-    lost = next(row for row in costs.rows if row[0] == "core·h lost to preemption")
+    lost = next(row for row in costs.rows if row[0] == "core·h lost to evictions")
     hours = runs[1].metrics.filter(metric="disruption.lost", scope="all", resource="cpu")["value"][0]
     assert lost[2] == f"{hours:,.2f} core·h"
     over_twins = harness.compare(runs, shake="2,arrivals=5s", workers=1)
@@ -314,7 +314,7 @@ def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_p
         "hours that jobs waited for their start (so far)",
         "95 of 100 jobs started within",
         "times longer than its work, a job on average",
-        "core·h lost to preemption",
+        "core·h lost to evictions",
         "core·h lost, as a part of what was allocated",
         "preemptions",
         "core·h of work of finished jobs",

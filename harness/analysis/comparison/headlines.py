@@ -56,6 +56,7 @@ SHOWN = (
     "fairness.sharing_violations",
     "disruption.preemptions",
     "disruption.preemptions_per_1000_jobs",
+    "disruption.failures_per_1000_jobs",
     "disruption.lost",
     "disruption.lost_before",
 )
@@ -83,5 +84,10 @@ BRIEF = (
 Near-synonyms are none of them: hours beside shares, and several indices of how the cluster was shared.
 """
 
-ALARMS = ("wait.never_started", "jobs.unfinished", "jobs.rejected")
+ALARMS = (
+    "wait.never_started",
+    "jobs.unfinished",
+    "jobs.rejected",
+    "disruption.failures_per_1000_jobs",
+)
 """What is among them where it is not 0 in every run."""

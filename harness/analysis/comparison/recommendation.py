@@ -56,7 +56,7 @@ _AIMS = (
     _Aim("waited", WAITS[0], "waits", "95 of 100 jobs starting within {}"),
     _Aim("waited", WAITS[1], "delays", "a mean delay of {}"),
     _Aim("shared", SHARES, "shares", "shares {} away from ideal"),
-    _Aim("disrupted", LOST, "lost work", "{} of {resource} lost to preemption", of_resource=True),
+    _Aim("disrupted", LOST, "lost work", "{} of {resource} lost to evictions", of_resource=True),
 )
 
 

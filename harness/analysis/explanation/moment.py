@@ -351,4 +351,6 @@ class Moment:
     def _sentence(self, row: dict[str, Any]) -> str:
         job = self._lives.row(row["job_id"])
         (event,) = self._lives.events([row])
-        return Sentences(self._units, job["queue"], job["priority"], self._clock.text).about(event)
+        return Sentences(self._units, job["queue"], job["priority"], job["pods"], self._clock.text).about(
+            event
+        )

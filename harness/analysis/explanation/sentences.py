@@ -20,13 +20,17 @@ class Sentences:
 
     Args:
         units: how labels and amounts are written.
-        priority: of the job that the sentences are about.
-        queue: that job's.
+        queue: of the job that the sentences are about.
+        priority: that job's.
+        pods: how many it has.
         time: how times are written.
     """
 
-    def __init__(self, units: Units, queue: str, priority: int, time: Callable[[int], str]) -> None:
+    def __init__(
+        self, units: Units, queue: str, priority: int, pods: int, time: Callable[[int], str]
+    ) -> None:
         self._units = units
+        self._pods = pods
         self._time = time
         self._queue = queue
         self._priority = priority
@@ -158,17 +162,18 @@ class Sentences:
     def _evicted(self, event: Event) -> str:
         figures, lost = event.figures, event.reason == LOST_WITH_NODE
         if lost:
-            text = f"{_nodes(event.nodes)} is gone{_because(event)}"
+            node = "node" if len(event.nodes) == 1 else "nodes"
+            text = f"{node} {_nodes(event.nodes)} failed{_because(event)}"
         elif not event.others:
             text = f"{'preempted' if event.what == 'preempt' else 'evicted'}{_because(event)}"
         else:
             text = f"preempted by {self._side(event.others[0])}{_because(event)}"
         if figures.round > 1:
             text += f", round {figures.round} without progress"
-        text += f": {pods(event.pods)}"
-        if event.nodes:
-            there = "was there" if event.pods == 1 else "were there"
-            text += f" {there}" if lost else f" on {_nodes(event.nodes)}"
+        if lost:
+            text += f"; {_of_all(event.pods, self._pods)} there"
+        else:
+            text += f": {pods(event.pods)}" + (f" on {_nodes(event.nodes)}" if event.nodes else "")
         parts = [text, *self._rule(figures)]
         if figures.message and not event.others:
             parts.append(figures.message)
@@ -317,6 +322,15 @@ def _nodes(nodes: Mapping[str, int]) -> str:
     named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
     more = f" and {len(named) - _NAMED:,} more nodes" if len(named) > _NAMED else ""
     return ", ".join(named[:_NAMED]) + more
+
+
+def _of_all(some: int, total: int) -> str:
+    """Some pods of a job, and where they were."""
+    if total == 1:
+        return "its pod was"
+    if some == total:
+        return f"all {total:,} pods were"
+    return f"{some:,} of its {total:,} pods {'was' if some == 1 else 'were'}"
 
 
 def _for(preemptor: str) -> str:

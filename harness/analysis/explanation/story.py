@@ -43,7 +43,9 @@ class Story:
         self.at = at
         self.stopped = stopped
         self._clock = clock
-        self._say = Sentences(units, history.job["queue"], history.job["priority"], clock.text)
+        self._say = Sentences(
+            units, history.job["queue"], history.job["priority"], history.job["pods"], clock.text
+        )
 
     def __str__(self) -> str:
         """The text, as `harness explain` prints it."""

@@ -92,7 +92,7 @@ def harness_register_metrics(register: RegisterMetric) -> None:
     register("starvation", _starvation, help="jobs that waited over a day, and far longer than they run")
     register("fairness", _fairness, help="shares against ideal ones, unmet guarantees, unequal slowdowns")
     register("users", _users, help="how unequal the parts are that became useful of what users asked for")
-    register("disruption", _disruption, help="preemptions, their victims, and the work that they threw away")
+    register("disruption", _disruption, help="preemptions and other evictions, their victims, and lost work")
     register("quota", _quota, help="quota that queues held beyond what they might borrow")
     register("reclaim", _reclaim, help="how long quotas wait for what is theirs")
     register("topology", _topology, help="over how many domains of a topology jobs are spread")

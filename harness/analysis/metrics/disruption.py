@@ -11,6 +11,7 @@ import polars as pl
 
 from harness.analysis.metrics.accrued import statistics
 from harness.analysis.metrics.arrivals import rejected
+from harness.analysis.metrics.causes import PREEMPTION, evictions, measure_causes, with_causes
 from harness.analysis.metrics.chains import cascades, held_in_loops, hits_back, loops
 from harness.analysis.metrics.levels import names_of_jobs
 from harness.analysis.metrics.pod_sizes import pod_sizes
@@ -24,6 +25,7 @@ from harness.plugins.measurement import MEAN, SHARE, Measurement, Window, resour
 from harness.plugins.scopes import BENEFICIARY, QUEUE, QUOTA, REASON, Scope
 from harness.runs.run import Run
 
+_POD = "pod_number"
 _SIDES = {QUEUE: "queue", QUOTA: "quota", BENEFICIARY: "by_queue"}
 """What preemptions are counted by: the kind of scope and the column of `preempted_pods` that it goes by."""
 
@@ -74,10 +76,12 @@ def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]
         yield resource_hours("disruption.lost", became.lost, resource)
         share = became.lost / became.allocated if became.allocated else None
         yield Measurement("disruption.lost_of_allocated", share, SHARE, "lower", resource=resource)
-    stints = _thrown_away(run, window)
+    evicted = evictions(run, window)
+    stints = with_causes(_thrown_away(run, window), evicted)
     for kind in (QUEUE, QUOTA):
         yield from _lost_by(kind, run, stints)
-    yield from _lost_for(run, stints, pods)
+    yield from _lost_for(run, stints.filter(pl.col("cause") == PREEMPTION), pods)
+    yield from measure_causes(run, window, evicted, stints, job_times(run, window, "job").height)
     if LOST_BEFORE in run.micros("stints").collect_schema():
         yield from _lost_before(run, _thrown_away(run, window, LOST_BEFORE))
 
@@ -92,14 +96,20 @@ def _lost_before(run: Run, stints: pl.DataFrame) -> Iterator[Measurement]:
 
 
 def _thrown_away(run: Run, window: Window, which: str = "lost") -> pl.DataFrame:
-    """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each."""
+    """Stints that lost anything: `job`, its `queue` and `quota`, `start` and `end`, and how much of each.
+
+    Also `pod_number`, where the pod runs on its own; runs of before schema 4 do not tell those apart.
+    """
     amounts = [f"request.{each}" for each in run.resources]
+    told = [_POD] if _POD in run.micros("stints").collect_schema() else []
     stints = (
         run.micros("stints")
         .filter((pl.col(which) > 0) & (pl.col("end") <= window.end))
-        .select("job", "start", "end", pl.col(amounts).cast(pl.Int128) * pl.col(which))
+        .select("job", "start", "end", *told, pl.col(amounts).cast(pl.Int128) * pl.col(which))
         .collect()
     )
+    if not told:
+        stints = stints.with_columns(pl.lit(None, pl.Int32).alias(_POD))
     of_jobs = names_of_jobs(run).select(pl.col(QUEUE, QUOTA).gather(pl.lit(stints["job"])))
     return stints.with_columns(of_jobs.get_columns())
 

@@ -35,6 +35,7 @@ UNSEEN: Mapping[str, str] = {
     "fairness.sharing_violations": "by how much sharing costs a quota, and what others gain",
     "disruption.preemptions": "what each one cost",
     "disruption.preemptions_per_1000_jobs": "what each one cost, and how long jobs are",
+    "disruption.failures_per_1000_jobs": "what each one cost, and how long jobs are",
     "disruption.lost": "how many jobs lost it",
     "disruption.lost_before": "how many jobs lost it",
 }

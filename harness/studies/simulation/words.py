@@ -100,7 +100,7 @@ class Words:
         )  # fmt: skip
 
     def _sentences(self, job: Job) -> Sentences:
-        return Sentences(self._units, job.queue, job.priority, lambda time: "this instant")
+        return Sentences(self._units, job.queue, job.priority, job.pods, lambda time: "this instant")
 
 
 def evicted_for_nobody(life: Life) -> bool:

@@ -44,7 +44,7 @@ _HEADLINES = (
     _Headline(
         "Disruption",
         "disruption.lost_of_allocated",
-        "the part of what was allocated that preemptions threw away; less is better",
+        "the part of what was allocated that evictions threw away; less is better",
         of_resource=True,
     ),
     _Headline(
@@ -125,7 +125,7 @@ def _amounts(material: Material) -> Iterator[tuple[Measurement, Sequence[str | C
     for metric, resource, name in (
         ("wait.first_start.p95", "", "95 of 100 jobs started within"),
         ("slowdown.bounded.mean", "", "times longer than its work, a job on average"),
-        ("disruption.lost", material.resource, f"{unit.hours} lost to preemption"),
+        ("disruption.lost", material.resource, f"{unit.hours} lost to evictions"),
         ("disruption.lost_of_allocated", material.resource, f"{lost}as a part of what was allocated"),
         ("disruption.preemptions", "", "preemptions"),
         ("utilization.useful.hours", material.resource, f"{unit.hours} of work of finished jobs"),

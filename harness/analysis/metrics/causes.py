@@ -1,0 +1,123 @@
+"""Why jobs lost what they held: the cause of each eviction, and what each cause cost.
+
+One eviction is one (job, preemptor or cause, instant), however many pods it took. So those for preemption are
+the preemptions. A loss belongs to the first eviction that hit what progressed at its instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from harness.models.kube.taint_evictions import DELETED_BY_TAINT
+from harness.plugins.measurement import Measurement, Window, resource_hours
+from harness.plugins.scopes import REASON, Scope
+from harness.policy import LOST_WITH_NODE
+from harness.runs.run import Run
+
+PREEMPTION, FAILURE, DRAIN, QUOTA_STOP, TIME_OUT, OTHER = CAUSES = (
+    "preemption",
+    "failure",
+    "drain",
+    "quota-stop",
+    "time-out",
+    "other",
+)
+"""What an eviction comes of.
+
+Somebody takes the place; the node failed, or a taint empties it; the queue is stopped; something did not
+happen in time; or the component calls it otherwise.
+"""
+
+_OF_REASONS = {
+    LOST_WITH_NODE: FAILURE,
+    DELETED_BY_TAINT: DRAIN,
+    "ClusterQueueStopped": QUOTA_STOP,
+    "LocalQueueStopped": QUOTA_STOP,
+    "PodsReadyTimeout": TIME_OUT,
+    "DeactivatedDueToRequeuingLimitExceeded": TIME_OUT,
+    "DeactivatedDueToMaximumExecutionTimeExceeded": TIME_OUT,
+}
+"""The components' words for evictions without a preemptor -> the cause."""
+
+_FAILED = r"node\.kubernetes\.io/(not-ready|unreachable)="
+"""The taints that the node controller sets on a node that does not answer."""
+
+
+def evictions(run: Run, window: Window) -> pl.DataFrame:
+    """The decisions that took from a job what it had, in order: `seq, time, job, by, pod, cause`."""
+    reason = pl.col("reason").replace_strict(_OF_REASONS, default=OTHER, return_dtype=pl.String)
+    failed = (reason == DRAIN) & pl.col("detail").str.contains(_FAILED)
+    cause = pl.when(failed).then(pl.lit(FAILURE)).otherwise(reason)
+    preempted = pl.col("action") == "preempt"
+    return (
+        run.micros("decisions")
+        .filter(pl.col("action").is_in(["preempt", "evict"]) & (pl.col("time") <= window.end))
+        .select(
+            "seq",
+            "time",
+            "job",
+            by="by_job",
+            pod="pod_number",
+            cause=pl.when(preempted).then(pl.lit(PREEMPTION)).otherwise(cause),
+        )
+        .collect()
+    )
+
+
+def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
+    """Stints that lost anything, with the `cause`: of the first eviction that hit those pods when they ended.
+
+    Args:
+        lost: with `job, pod_number, end`; without a number the pods progressed as one.
+        pods: the rows of `evictions`.
+    """
+    stints = lost.with_row_index("stint")
+    hit = pl.col("pod").is_null() | pl.col("pod_number").is_null() | (pl.col("pod") == pl.col("pod_number"))
+    causes = (
+        stints.select("stint", "job", "pod_number", time="end")
+        .join(pods, on=["job", "time"])
+        .filter(hit)
+        .group_by("stint")
+        .agg(pl.col("cause").sort_by("seq").first())
+    )
+    found = stints.join(causes, on="stint", how="left", maintain_order="left").drop("stint")
+    return found.with_columns(pl.col("cause").fill_null(OTHER))
+
+
+def measure_causes(
+    run: Run, window: Window, pods: pl.DataFrame, lost: pl.DataFrame, arrived: int
+) -> Iterator[Measurement]:
+    """How many evictions there were, of how many jobs, and what they threw away, by cause.
+
+    Args:
+        run: the run.
+        window: what is measured.
+        pods: the rows of `evictions`.
+        lost: of `with_causes`, with the amounts that were lost.
+        arrived: how many jobs arrived.
+    """
+    each = pods.unique(["job", "by", "cause", "time"], maintain_order=True)
+    jobs = pods.unique(["job", "cause"], maintain_order=True)
+    for metric, rows, total in (
+        ("evictions", each, each.height),
+        ("evicted_jobs", jobs, jobs["job"].n_unique()),
+    ):
+        yield _count(metric, total)
+        counts = dict(rows.group_by("cause").len().iter_rows())
+        for cause in CAUSES:
+            if cause in counts:
+                yield _count(metric, counts[cause], Scope(REASON, cause).text)
+    failures = each.filter(pl.col("cause") == FAILURE).height
+    per_jobs = 1000 * failures / arrived if arrived else None
+    yield Measurement("disruption.failures_per_1000_jobs", per_jobs, "per 1000 jobs", "lower")
+    amounts = pl.col([f"request.{resource}" for resource in run.resources])
+    sums = {cause: of_cause for cause, *of_cause in lost.group_by("cause").agg(amounts.sum()).iter_rows()}
+    for cause in CAUSES:
+        for resource, amount in zip(run.resources, sums.get(cause, ()), strict=False):
+            yield resource_hours("disruption.lost", int(amount), resource, Scope(REASON, cause).text)
+
+
+def _count(name: str, value: int, scope: str = "all") -> Measurement:
+    return Measurement(f"disruption.{name}", value, "count", "lower", scope)
