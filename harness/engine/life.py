@@ -15,14 +15,22 @@ _NOTHING: Amounts = MappingProxyType({})
 
 @final
 class Hold:
-    """Resources of a node that one pod holds; `since` is when its present state began."""
+    """Resources of a node that one pod holds.
 
-    __slots__ = ("node", "since", "terminating")
+    Attributes:
+        node: the node.
+        since: when its present state began.
+        terminating: whether it was evicted and is not gone yet.
+        departure: its entry, or that of its whole job, among those that will be gone; None where it stays.
+    """
+
+    __slots__ = ("departure", "node", "since", "terminating")
 
     def __init__(self, node: str, since: int) -> None:
         self.node = node
         self.since = since
         self.terminating = False
+        self.departure: Ticket | None = None
 
 
 @final
@@ -99,7 +107,7 @@ class Life:
         counts: pod set -> pods after a partial admission, else None.
         amounts: what the wanted pods ask for together, None where that follows from their number.
         asked: what it was admitted with, without nodes: resource -> amount.
-        admitted: whether it holds quota now, which makes it evictable only as a whole.
+        admitted: whether it holds quota now: others can preempt it as a whole only.
         startable: when it may start at the earliest since it holds quota.
         delay: its entry among those whose delay will be over, without nodes.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.

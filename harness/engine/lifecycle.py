@@ -32,7 +32,7 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
-from harness.engine.sources import Agenda, Source, Ticket
+from harness.engine.sources import Agenda, Source
 from harness.engine.starts import Starts
 from harness.policy import ENDLESS, LOST_WITH_NODE, Job, Policy, Startup, Why
 
@@ -88,9 +88,7 @@ class Lifecycle:
         self._starts = Starts(self._start_if_free)
         self._leave_as = Why.EVICTED
         # Node -> the pods on it; None where no node is ever lost.
-        self._on_node: dict[str, dict[tuple[Life, int], Ticket | None]] | None = (
-            {} if cluster.nodes_change else None
-        )
+        self._on_node: dict[str, dict[tuple[Life, int], None]] | None = {} if cluster.nodes_change else None
 
     def listen(self, tell: Callable[[Job, range, int], None]) -> None:
         """Tell a policy when pods are ready: of the job, of numbers of its pods, and of the time."""
@@ -324,7 +322,9 @@ class Lifecycle:
             unit.bound = 0
             unit.began = now
         for pod, hold in sorted(life.holds.items()):
-            self._progress.held(life, pod, hold, now, WAITING)
+            if hold.departure is not None:  # it was going alone, and goes with its job now
+                self._departures.call_off(hold.departure)
+            self._progress.held(life, pod, hold, now, TERMINATING if hold.terminating else WAITING)
             hold.terminating = True
         life.terminating = holds
         pods = life.wanted - len(life.ended)
@@ -344,12 +344,13 @@ class Lifecycle:
         lost = self._on_node.pop(node, {})
         self._on_node[node] = lost
         self._leave_as = Why.LOST
-        for (life, pod), ticket in sorted(lost.items(), key=_name_of_pod):
+        for life, pod in sorted(lost, key=_name_of_pod):
             if (life, pod) not in lost:
                 continue  # it went with another one
-            if ticket is not None:
-                leaving = ticket[3]
-                self._departures.call_off(ticket)
+            departure = life.holds[pod].departure
+            if departure is not None:
+                leaving = departure[3]
+                self._departures.call_off(departure)
                 self._leave(leaving)
             else:
                 life.preemptions += 1
@@ -363,10 +364,9 @@ class Lifecycle:
         if grace == 0 or not (life.terminating or life.holds):
             self._leave((life, pod))
             return
-        ticket = self._departures.add(self.now + grace, name, (life, pod))
-        if self._on_node is not None:
-            for each in life.holds if pod == NEVER else (pod,):
-                self._on_node[life.holds[each].node][life, each] = ticket
+        departure = self._departures.add(self.now + grace, name, (life, pod))
+        for each in life.holds if pod == NEVER else (pod,):
+            life.holds[each].departure = departure
 
     def _leave(self, who: tuple[Life, int]) -> None:
         """What was evicted is gone, and waits again."""
@@ -381,7 +381,7 @@ class Lifecycle:
         now, job, cycle = self.now, life.job, self.cycles
         self._unhold(life, pod, keeps_quota=life.admitted)
         pods, amounts = range(pod, pod + 1), life.amounts_of(pod)
-        self.policy.release(job, pods, now, self._leave_as)
+        self.policy.release(job, pods, now, Why.LOST if life.admitted else self._leave_as)
         self._recorder.record(
             Fact(now, cycle, REQUEUE, job, 1, amounts=amounts, pod=pod, successor=life.successor(pod))
         )
@@ -483,6 +483,6 @@ class Lifecycle:
         )
 
 
-def _name_of_pod(item: tuple[tuple[Life, int], Ticket | None]) -> str:
-    life, pod = item[0]
+def _name_of_pod(item: tuple[Life, int]) -> str:
+    life, pod = item
     return life.current_name(pod)

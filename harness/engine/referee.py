@@ -227,7 +227,7 @@ class Referee:
                 self.refuse(job, f"it is to be gone {-grace} us before it is preempted")
             detail = {**detail, "grace_us": grace}
         note = {"by": by, "reason": reason, "detail": detail or None}
-        if life.admitted:
+        if life.admitted and not (action == EVICT and preempt.pods is not None and lifecycle.on_nodes):
             if preempt.pods is not None and preempt.pods != life.every_pod:
                 self.refuse(job, "it was admitted as a whole and can only be preempted as a whole")
             life.preemptions += 1

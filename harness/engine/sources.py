@@ -165,6 +165,31 @@ class PolicyTimers(Protocol):
 
 
 @final
+class ObservedTimers:
+    """The timers of a policy, for whoever stands between it and the engine.
+
+    Args:
+        timers: the policy's.
+        pass_on: passes on what the policy decides at a time.
+    """
+
+    def __init__(
+        self, timers: PolicyTimers, pass_on: Callable[[int, Iterable[Decision]], Iterable[Decision]]
+    ) -> None:
+        self._timers = timers
+        self._pass_on = pass_on
+
+    @property
+    def due(self) -> int:
+        """See `PolicyTimers`."""
+        return self._timers.due
+
+    def deliver(self, now: int) -> Iterable[Decision]:
+        """See `PolicyTimers`."""
+        return self._pass_on(now, self._timers.deliver(now))
+
+
+@final
 class Alarms:
     """The timers of a policy whose ends come before changes and arrivals of their instant.
 

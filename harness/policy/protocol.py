@@ -19,7 +19,7 @@ class Why(Enum):
 
     ENDED = "ended"
     EVICTED = "evicted"
-    LOST = "lost"  # with their node; an admitted job keeps its quota, and its pods are to be bound again
+    LOST = "lost"  # with their node, or alone of an admitted job, which keeps its quota; they are bound again
 
 
 class Standing(NamedTuple):

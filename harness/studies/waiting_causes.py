@@ -17,6 +17,7 @@ import numpy as np
 
 from harness.analysis.metrics.idle import FRAGMENTED, MINUTE, POLICY, QUOTA, RESERVED, Judged
 from harness.cluster.model import Cluster
+from harness.engine.sources import ObservedTimers
 from harness.models.kube.room import Room
 from harness.policy import (
     Admit,
@@ -106,6 +107,9 @@ class Causes:
         if changed is not None:
             self._tell_changed = changed
             self.changed = self._alter
+        timers = getattr(policy, "timers", None)
+        if timers is not None:
+            self.timers = ObservedTimers(timers, self._decided)
         self._within_quota = getattr(policy, "within_quota", None)
         self._room = Room(cluster) if cluster.nodes else None
         self._begin: int | None = None
@@ -159,14 +163,15 @@ class Causes:
         self._reach(now)
         if self._begin is not None:
             heappush(self._due, self._minute(now))
-        for decision in self._tell_changed(change, now) or ():
-            self._take(decision)
-            yield decision
+        yield from self._decided(now, self._tell_changed(change, now) or ())
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """See `Policy`."""
+        yield from self._decided(now, self._policy.cycle(now))
+
+    def _decided(self, now: int, decisions: Iterable[Decision]) -> Iterator[Decision]:
         self._reach(now)
-        for decision in self._policy.cycle(now):
+        for decision in decisions:
             self._take(decision)
             yield decision
 

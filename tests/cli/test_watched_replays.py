@@ -240,3 +240,22 @@ def test_pods_that_are_ready_are_told_only_to_policies_that_want_to_know() -> No
 
     assert hasattr(Observer(Told(), print), "ready")
     assert not hasattr(Observer(Plain(), print), "ready")
+
+
+def test_timers_of_a_policy_run_while_it_is_watched(
+    harness: Callable[..., Any], write_trace: Callable[..., Path], folder: Path
+) -> None:
+    """A toleration ends after 20 s, whether anybody watches or not; what is decided then is told."""
+    (folder / "n.yaml").write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
+        "spec: {taints: [{key: broken, effect: NoExecute}]}\n"
+        "status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n"
+    )
+    toleration = '[{"key": "broken", "operator": "Exists", "tolerationSeconds": 20}]'
+    trace = write_trace({"job_id": "a", "duration": 30, "request.cpu": 1000, "tolerations": toleration})
+    common = ["replay", trace, "--cluster", "n.yaml", "-p", "default-preemption", "--until", "50s"]
+    told = harness(*common, "--step", "-o", "watched")
+    assert told.code == 0, told.err
+    assert "evict a, 1 pod" in told.out
+    assert harness(*common, "-o", "plain").code == 0
+    assert kept(folder / "watched") == kept(folder / "plain")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from harness.base.units import exact_duration, format_amount, format_duration
+from harness.engine.sources import ObservedTimers
 from harness.policy import (
     Admit,
     Bind,
@@ -133,6 +134,9 @@ class Observer:
         if changed is not None:
             self._tell_changed = changed
             self.changed = self._change
+        timers = getattr(policy, "timers", None)
+        if timers is not None:
+            self.timers = ObservedTimers(timers, self._decided_at)
         stand, skip = getattr(policy, "standing", None), getattr(policy, "skip", None)
         if leaps and stand is not None and skip is not None:
             self._stand, self._have_skip = stand, skip
@@ -170,7 +174,12 @@ class Observer:
         edit = change.edit
         how = "is gone" if edit.after is None else "is new" if edit.before is None else "changes"
         self._said.append(Said(True, "changes", f"{edit} {how}", ()))
-        for decision in self._tell_changed(change, now) or ():
+        yield from self._decided_at(now, self._tell_changed(change, now) or ())
+
+    def _decided_at(self, now: int, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """What the policy decides outside of its cycles."""
+        self._now = now
+        for decision in decisions:
             self._said.append(_decided(decision, self._origin))
             yield decision
 

@@ -6,16 +6,15 @@ scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from harness.base.errors import InputError
-from harness.cluster.kinds.selectors import Taint
 from harness.cluster.model import Cluster, Node
 from harness.models.kube.evictions import PodEvictions
 from harness.models.kube.kinds import Kind, Kinds, Nodes
 from harness.models.kube.pod import PodInfo
-from harness.models.kube.taint_evictions import DELETED_BY_TAINT, TaintEvictions, no_execute
+from harness.models.kube.taint_evictions import TaintEvictions
 from harness.policy import Bind, Change, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
 
 NODE = "Node"
@@ -34,7 +33,15 @@ class NodesHeard(Protocol):
         """A node is gone; its pods are deleted next."""
 
 
-class PodScheduler(Nodes, Protocol):
+class Erring(Nodes, Protocol):
+    """A scheduler of which attempts may be errors."""
+
+    @property
+    def error_due(self) -> int:
+        """When a pod is tried again whose last attempt was an error; far in the future where none is."""
+
+
+class PodScheduler(Erring, Protocol):
     """What schedules the pods: kube-scheduler, or another one on its model."""
 
     @property
@@ -44,10 +51,6 @@ class PodScheduler(Nodes, Protocol):
     @property
     def nodes(self) -> NodesHeard:
         """What hears of nodes that come, go and change."""
-
-    @property
-    def error_due(self) -> int:
-        """When a pod is tried again whose last attempt was an error; far in the future where none is."""
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Let a bound pod go; it holds what it has until it is gone."""
@@ -123,11 +126,10 @@ class PodPolicy:
         self._preempts = preempts
         self._lets_in = lets_in
         self._evictions = PodEvictions(latency)
-        self._taints = TaintEvictions()
-        self._tainted = {
-            name: taints for name, node in cluster.nodes.items() if (taints := no_execute(node.taints))
-        }
-        self.timers = PodTimers(self, self._taints) if cluster.nodes_change or self._tainted else None
+        self._taints = TaintEvictions(cluster, scheduler)
+        self.timers = (
+            PodTimers(self._taints, scheduler, self.tolerated_for_a_time) if self._taints.may_be else None
+        )
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """Pods wait; evicted ones do once the scheduler knows that they are gone."""
@@ -178,7 +180,7 @@ class PodPolicy:
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        if not (self._preempts or self._rejected or self._fits_nowhere or self._tainted):
+        if not (self._preempts or self._rejected or self._fits_nowhere or self._taints.tainted):
             return self.scheduler.run()
         return self._cycle(now)
 
@@ -193,16 +195,12 @@ class PodPolicy:
         name, node = change.edit.name, change.edit.after
         if change.edit.kind != NODE:
             return
-        before = self._tainted.pop(name, ())
         if not isinstance(node, Node):
             self.scheduler.nodes.drop(name)
+            self._taints.drop(name)
         else:
             self.scheduler.nodes.put(node)
-            if taints := no_execute(node.taints):
-                self._tainted[name] = taints
-            if taints != before:
-                pods = sorted(self.scheduler.cache.by_name[name].pods, key=_name)
-                yield from self._by_taints(pods, taints, now)
+            yield from self._taints.put(node, now)
         self._kinds.forget()
 
     def tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
@@ -210,22 +208,7 @@ class PodPolicy:
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        for pod in self._taints.ended(now):
-            yield from self._evict_by_taint(pod)
-
-    def _by_taints(self, pods: Iterable[PodInfo], taints: Sequence[Taint], now: int) -> Iterator[Decision]:
-        for pod in pods:
-            if self._taints.must_go(pod, taints, now):
-                yield from self._evict_by_taint(pod)
-
-    def _evict_by_taint(self, pod: PodInfo) -> Iterator[Decision]:
-        """One that terminates goes when it would have gone, but no longer because it was preempted."""
-        if pod.terminating:
-            pod.preempted = False
-            return
-        taints = self._tainted.get(self.scheduler.cache.nodes[pod.node].name, ())
-        detail = {"taints": [f"{taint.key}={taint.value}:{taint.effect}" for taint in taints]}
-        yield self.scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
+        yield from self._taints.ended(now)
 
     def doze(self, at: int, before: int) -> tuple[int, int]:
         """See `harness.policy.Policy`; for what evicted pods give back this has asked to be woken."""
@@ -267,9 +250,9 @@ class PodPolicy:
             elif type(decision) is Preempt:
                 evictions.preempted(decision, now)
             yield decision
-            if self._tainted and type(decision) is Bind and decision.node in self._tainted:
+            if self._taints.tainted and type(decision) is Bind and decision.node in self._taints.tainted:
                 bound = [self._pods[decision.job.index, pod] for pod in decision.pods]
-                yield from self._by_taints(bound, self._tainted[decision.node], now)
+                yield from self._taints.bound(bound, decision.node, now)
         yield from left.wakes()
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
@@ -297,25 +280,26 @@ class PodPolicy:
 
 @final
 class PodTimers:
-    """What makes instants happen for pods by time alone, beside the queue's flush; see `Policy.timers`."""
+    """What makes instants happen for pods by time alone, beside the queue's flush; see `Policy.timers`.
 
-    def __init__(self, policy: PodPolicy, taints: TaintEvictions) -> None:
-        self._policy = policy
+    Args:
+        taints: knows when the next toleration ends.
+        scheduler: tries pods again whose last attempt was an error.
+        deliver: decides what follows when tolerations end. The scheduler's own timers come first anyway.
+    """
+
+    def __init__(
+        self, taints: TaintEvictions, scheduler: Erring, deliver: Callable[[int], Iterator[Decision]]
+    ) -> None:
         self._taints = taints
+        self._scheduler = scheduler
+        self.deliver = deliver
 
     @property
     def due(self) -> int:
         """When the next toleration ends, or an attempt that was an error is made again."""
-        taints, scheduler = self._taints.due, self._policy.scheduler
+        taints, scheduler = self._taints.due, self._scheduler
         return min(taints, scheduler.error_due) if scheduler.cache.by_name else taints
-
-    def deliver(self, now: int) -> Iterator[Decision]:
-        """Tolerations end; the scheduler's own timers come first at each instant anyway."""
-        return self._policy.tolerated_for_a_time(now)
-
-
-def _name(pod: PodInfo) -> str:
-    return pod.name
 
 
 def require_nodes(cluster: Cluster) -> None:

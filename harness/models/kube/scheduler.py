@@ -423,10 +423,14 @@ class Scheduler:
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Let a bound pod go; it holds what it has until it is gone."""
-        self.cache.terminate(victim, preempted=reason == PREEMPTED)
-        self.budgets.runs(victim.template, -1)
+        self.terminate(victim, preempted=reason == PREEMPTED)
         assert victim.job is not None
         return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)
+
+    def terminate(self, pod: PodInfo, *, preempted: bool = False) -> None:
+        """A bound pod was told to go, by this scheduler or by somebody else."""
+        self.cache.terminate(pod, preempted=preempted)
+        self.budgets.runs(pod.template, -1)
 
     def withdraw(self, pod: PodInfo) -> Iterator[Decision]:
         """Withdraw a pod's nomination."""

@@ -6,13 +6,16 @@ modelled: it acts within the second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import final
+from typing import Any, Protocol, final
 
 from harness.base.units import SECOND
 from harness.cluster.kinds.selectors import Taint
+from harness.cluster.model import Cluster, Node
+from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
+from harness.policy import Job, Preempt
 
 DELETED_BY_TAINT = "DeletionByTaintManager"
 """The reason of such an eviction, as in the condition that pods get."""
@@ -25,21 +28,85 @@ def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
     return tuple([taint for taint in taints if taint.effect == "NoExecute"])
 
 
+class Evicting(Protocol):
+    """A scheduler that lets pods go."""
+
+    @property
+    def cache(self) -> Cache:
+        """Nodes and the pods on them."""
+
+    def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
+        """Let a bound pod go; it holds what it has until it is gone."""
+
+
 @final
 class TaintEvictions:
-    """The timers of pods that tolerate a taint for a time.
+    """The nodes with NoExecute taints, and the timers of pods that tolerate one for a time.
+
+    Args:
+        cluster: its nodes, and whether they change.
+        scheduler: lets pods go.
 
     Attributes:
-        due: when the next one ends, microseconds since the origin; far in the future where none runs.
+        tainted: node -> its NoExecute taints, of those that have any.
+        may_be: whether a node has such taints, or may get some.
+        due: when the next timer ends, microseconds since the origin; far in the future where none runs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster, scheduler: Evicting) -> None:
+        self.tainted = {
+            name: taints for name, node in cluster.nodes.items() if (taints := no_execute(node.taints))
+        }
+        self.may_be = cluster.nodes_change or bool(self.tainted)
         self.due = _FAR
+        self._scheduler = scheduler
         self._timers: list[tuple[int, str, int, PodInfo]] = []
         self._begun = 0
         self._ends: dict[PodInfo, int] = {}
 
-    def must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
+    def put(self, node: Node, now: int) -> Iterator[Preempt]:
+        """A node is there, or is another one than before: whoever has to go does, by name."""
+        before, taints = self.tainted.pop(node.name, ()), no_execute(node.taints)
+        if taints:
+            self.tainted[node.name] = taints
+        if taints != before:
+            pods = sorted(self._scheduler.cache.by_name[node.name].pods, key=_name)
+            yield from self._try(pods, taints, now)
+
+    def drop(self, name: str) -> None:
+        """A node is gone."""
+        self.tainted.pop(name, None)
+
+    def bound(self, pods: Iterable[PodInfo], node: str, now: int) -> Iterator[Preempt]:
+        """Pods were bound to a node with such taints: they stay as long as they tolerate them."""
+        yield from self._try(pods, self.tainted[node], now)
+
+    def ended(self, now: int) -> Iterator[Preempt]:
+        """The pods go whose timers end now, by name."""
+        pods = []
+        while self._timers and self._timers[0][0] <= now:
+            pod = heappop(self._timers)[3]
+            del self._ends[pod]
+            pods.append(pod)
+        self._settle()
+        for pod in pods:
+            yield from self._evict(pod)
+
+    def _try(self, pods: Iterable[PodInfo], taints: Sequence[Taint], now: int) -> Iterator[Preempt]:
+        for pod in pods:
+            if self._must_go(pod, taints, now):
+                yield from self._evict(pod)
+
+    def _evict(self, pod: PodInfo) -> Iterator[Preempt]:
+        """One that terminates goes when it would have gone, but no longer because it was preempted."""
+        if pod.terminating:
+            pod.preempted = False
+            return
+        taints = self.tainted.get(self._scheduler.cache.nodes[pod.node].name, ())
+        detail = {"taints": [f"{taint.key}={taint.value}:{taint.effect}" for taint in taints]}
+        yield self._scheduler.evict(pod, None, DELETED_BY_TAINT, detail)
+
+    def _must_go(self, pod: PodInfo, taints: Sequence[Taint], now: int) -> bool:
         """Whether a pod is evicted now from a node with these NoExecute taints; else a timer may run.
 
         It is asked whenever these taints of its node change, and when it is bound to a node that has some.
@@ -70,15 +137,9 @@ class TaintEvictions:
             heapify(self._timers)
             self._settle()
 
-    def ended(self, now: int) -> list[PodInfo]:
-        """The pods whose timers end now, by name."""
-        pods = []
-        while self._timers and self._timers[0][0] <= now:
-            pod = heappop(self._timers)[3]
-            del self._ends[pod]
-            pods.append(pod)
-        self._settle()
-        return pods
-
     def _settle(self) -> None:
         self.due = self._timers[0][0] if self._timers else _FAR
+
+
+def _name(pod: PodInfo) -> str:
+    return pod.name

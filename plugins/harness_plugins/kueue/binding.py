@@ -18,8 +18,10 @@ from harness.models.cluster import Cluster, Pod, SchedulerConfiguration
 from harness.models.kube.flavored import template_in
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
+from harness.models.kube.policy import PodTimers
 from harness.models.kube.scheduler import Scheduler
-from harness.policy import Bind, Decision, Edit, Job, Never, PodSet, Standing, Wake
+from harness.models.kube.taint_evictions import TaintEvictions
+from harness.policy import Bind, Decision, Edit, Job, Never, PodSet, Preempt, Standing, Wake
 from harness_plugins.kueue.state.topology.flavors import Placed
 
 _NO_FLAVORS: Mapping[str, str] = {}
@@ -43,7 +45,9 @@ class Binder:
         self._scheduler = Scheduler(cluster, configuration)
         self._kinds = Kinds(self._scheduler, cluster)
         self._cluster = cluster
+        self._taints = TaintEvictions(cluster, self._scheduler)
         self._pods: dict[int, dict[int, PodInfo]] = {}
+        self._alone: set[int] = set()  # jobs of which a pod that holds no quota was there
         self._ended: dict[int, set[int]] = {}
         self._now = 0
         self._put_off: dict[int, tuple[int, Callable[[], None]]] = {}
@@ -61,6 +65,10 @@ class Binder:
             if found is not None and found[0] == due:
                 del self._put_off[index]
                 found[1]()
+
+    def timers(self, tell: Callable[[int], Iterator[Decision]]) -> PodTimers | None:
+        """What makes instants happen for pods by time alone, and tells of them; None where nothing does."""
+        return PodTimers(self._taints, self._scheduler, tell) if self._taints.may_be else None
 
     def start(
         self,
@@ -93,7 +101,9 @@ class Binder:
         kind = self._kinds.of(job, job.pod_sets[0])
         info = PodInfo(job.id, kind.template, job.priority, preempts=job.preempts, job=job)
         self._pods[job.index] = {0: info}
-        if kind.node:
+        again = job.index in self._alone
+        self._alone.add(job.index)
+        if kind.node and not again:
             info.terminating, info.preempted = kind.going
             self._scheduler.add_running(info, kind.node, kind.start)
         else:
@@ -160,12 +170,14 @@ class Binder:
         return self._scheduler.bind_running()
 
     def stop(self, job: Job) -> None:
-        """A job was evicted: its pods that are not bound yet are not to run any more."""
+        """A job was evicted: its pods that are bound terminate, and the others are not to run any more."""
         self._put_off.pop(job.index, None)
         pods = self._pods.get(job.index, {})
         for pod, info in list(pods.items()):
             if info.node < 0:
                 self._scheduler.delete(pods.pop(pod))
+            elif not info.terminating:
+                self._scheduler.terminate(info)
 
     def end(self, job: Job, pods: range) -> None:
         """Pods ended, and leave their nodes; a job that was admitted again does not run them again."""
@@ -174,31 +186,43 @@ class Binder:
             self._ended.setdefault(job.index, set()).update(pods)
         for pod in pods:
             if pod in present:
-                self._scheduler.delete(present.pop(pod))
+                self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Pods are gone with their node, and their job's controller makes them again."""
+        """Pods are gone with their node, or by its taint, and their job's controller makes them again."""
         present = self._pods[job.index]
         for pod in pods:
             gone = present[pod]
-            self._scheduler.delete(gone)
+            self._delete(gone)
             present[pod] = PodInfo(
                 gone.name, gone.template, job.priority, preempts=job.preempts, job=job, pod=pod
             )
             self._scheduler.add(present[pod])
 
-    def change(self, edit: Edit) -> None:
-        """A node comes, goes or changes."""
+    def change(self, edit: Edit) -> Iterator[Preempt]:
+        """A node comes, goes or changes; pods go that do not tolerate its NoExecute taints."""
         if edit.after is None:
             self._scheduler.nodes.drop(edit.name)
+            self._taints.drop(edit.name)
         else:
             self._scheduler.nodes.put(edit.after)
+            yield from self._taints.put(edit.after, self._now)
         self._kinds.forget()
+
+    def tolerated_for_a_time(self) -> Iterator[Preempt]:
+        """Tolerations end now: those pods go, by name."""
+        return self._taints.ended(self._now)
 
     def leave(self, job: Job) -> None:
         """The pods of an evicted job are gone."""
         for info in self._pods.pop(job.index, {}).values():
-            self._scheduler.delete(info)
+            self._delete(info)
+
+    def _delete(self, info: PodInfo) -> None:
+        """A pod is gone."""
+        self._scheduler.delete(info)
+        if self._taints.may_be:
+            self._taints.forget(info)
 
     def forget(self, job: Job) -> None:
         """A job is over."""
@@ -215,12 +239,23 @@ class Binder:
 
     def run(self) -> Iterator[Decision]:
         """Bind what fits, and ask for the instant at which pods are made next."""
-        yield from self._scheduler.run()
+        yield from self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         while self._due and self._put_off.get(self._due[0][1], (-1,))[0] != self._due[0][0]:
             heappop(self._due)
         if self._due and self._due[0][0] != self._woken:
             self._woken = self._due[0][0]
             yield Wake(self._woken)
+
+    def _heeding_taints(self) -> Iterator[Decision]:
+        """Bind what fits; who is bound where a NoExecute taint is stays as long as it tolerates that."""
+        tainted = self._taints.tainted
+        for decision in self._scheduler.run():
+            yield decision
+            if type(decision) is Bind and decision.node in tainted:
+                present = self._pods[decision.job.index]
+                yield from self._taints.bound(
+                    [present[pod] for pod in decision.pods], decision.node, self._now
+                )
 
     def standing(self, now: int) -> Standing | None:
         """See `harness.policy.Policy`."""

@@ -87,6 +87,7 @@ class KueuePolicy:
         self._evictions = self._executions.evictions
         self._limits = TimeLimits(self._executions, pods_ready, self._evict, self._queue_up, self._forget)
         self._binder = binder
+        self.timers = None if binder is None else binder.timers(self._tolerated_for_a_time)
         self.pods_ready = pods_ready
         self.ready: Callable[[Job, range, int], None] | None = None
         if pods_ready is not None:
@@ -160,6 +161,7 @@ class KueuePolicy:
             return
         if why is Why.LOST and self._binder is not None:
             self._binder.lost(job, pods)  # without topologies Kueue does not know nodes
+            self._miss(job, pods)
             return
         if self._executions.left(workload, now):
             self._return(workload)
@@ -195,7 +197,7 @@ class KueuePolicy:
         if self._limits.active or self.scheduler.local_queues is not None or self._previews is not None:
             yield from self._wakes(now)
         if self._binder is not None:
-            yield from self._binder.run()
+            yield from self._of_taints(self._binder.run())
         if self._blocked is None:  # else the quota tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
@@ -213,11 +215,30 @@ class KueuePolicy:
         self._advance(now)
         if change.edit.kind == NODE:
             if self._binder is not None:
-                self._binder.change(change.edit)
+                yield from self._of_taints(self._binder.change(change.edit))
         elif self._after.cycling:
             self._put_off.append(change)
         else:
             yield from self._follow(change)
+
+    def _tolerated_for_a_time(self, now: int) -> Iterator[Decision]:
+        """Pods go whose tolerations of NoExecute taints end now."""
+        self._advance(now)
+        assert self._binder is not None
+        yield from self._of_taints(self._binder.tolerated_for_a_time())
+
+    def _of_taints(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Decisions of the binder: pods that it lets go are not ready, and their job keeps its quota."""
+        for decision in decisions:
+            if type(decision) is Preempt and decision.pods is not None:
+                self._miss(decision.job, decision.pods)
+            yield decision
+
+    def _miss(self, job: Job, pods: range) -> None:
+        """Pods of a job are lost; Kueue sees that they are not ready, if it looks."""
+        workload = self._workloads.get(job.index)
+        if self.pods_ready is not None and workload is not None and self.pods_ready.holds(workload):
+            self.pods_ready.lost(workload, self._now, pods)
 
     def _follow(self, change: Change) -> Iterator[Decision]:
         """Have queues and quotas follow the cluster, then evict who has to go because a queue is stopped."""
@@ -416,7 +437,7 @@ class KueuePolicy:
                 if reason:
                     yield Preempt(workload.job, None, reason, grace=start.leaves)
         if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
-            yield from self._binder.run()
+            yield from self._of_taints(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:
         """A time of a manifest on the replay's clock, which begins now."""
@@ -466,7 +487,7 @@ class KueuePolicy:
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
-        """Pods of a job that was ready are lost, or back; in a replay, nobody's are lost."""
+        """Pods of a job that was ready are lost, or back, as recorded cases say."""
         self._advance(now)
         assert self.pods_ready is not None
         workload = self._workloads[job.index]

@@ -50,16 +50,18 @@ class _Admission:
         left: how many of its pods have not ended.
         missing: how many of its pods were not ready yet in this admission.
         seen: the other ones, where they are not ready all at once.
+        away: those that were lost after all were ready, and are not back.
         ready: whether all are now.
         going: whether it was told to go.
         recovers: whether its pods were ready before the replay, and lost.
     """
 
-    __slots__ = ("going", "left", "missing", "ready", "recovers", "seen")
+    __slots__ = ("away", "going", "left", "missing", "ready", "recovers", "seen")
 
     def __init__(self, pods: int) -> None:
         self.left = self.missing = pods
         self.seen: set[int] = set()
+        self.away: set[int] = set()
         self.ready = False
         self.going = False
         self.recovers = False
@@ -111,9 +113,13 @@ class PodsReady:
             self._set_term(workload, requeue_at)
 
     def started(self, workload: Workload, pods: range) -> None:
-        """These pods are ready for the first time in this admission, or have ended, which counts as much."""
+        """These pods are ready in this admission, or have ended, which counts as much."""
         admission = self._admissions[workload]
         if not admission.missing:
+            if admission.away:
+                admission.away.difference_update(pods)
+                if not (admission.away or admission.going):
+                    self.recovered(workload)
             return
         if len(pods) >= admission.left:
             admission.missing = 0
@@ -141,9 +147,21 @@ class PodsReady:
             self._unready -= 1
             self._terms.pop(workload, None)
 
-    def lost(self, workload: Workload, now: int) -> None:
-        """Pods of a workload that was ready are not ready any more."""
+    def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
+        """Pods of a workload that was ready are not ready any more.
+
+        Args:
+            workload: whose pods they are.
+            now: the time.
+            pods: which ones, where it is ready again as soon as these are.
+        """
         admission = self._admissions[workload]
+        if admission.missing:
+            before = len(admission.seen)
+            admission.seen.difference_update(pods)
+            admission.missing += before - len(admission.seen)
+            return
+        admission.away.update(pods)
         if admission.ready:
             admission.ready = False
             self._unready += 1
