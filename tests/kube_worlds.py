@@ -186,7 +186,7 @@ class World:
             jobs: what arrives.
             until: the last second that is played.
             then: at which second which Node is as a manifest says, or the node of which name is gone.
-            options: of default preemption.
+            options: of default preemption; `latency` is how long an eviction takes, microseconds.
         """
         self.lines: list[str] = []
         self.details: list[Mapping[str, Any]] = []
@@ -197,7 +197,8 @@ class World:
         in_order = sorted(jobs, key=lambda each: each[0].submit)
         ordered: list[Arrival] = [(replace(job, index=n), *rest) for n, (job, *rest) in enumerate(in_order)]
         engine = Engine([ordered], self.cluster, self, until=None if until is None else until * SECOND)
-        self.policy = default_preemption(self.cluster, engine.view, options)
+        latency = options.pop("latency", None)
+        self.policy = default_preemption(self.cluster, engine.view, options, latency=latency)
         engine.run(self.policy)
 
     def record(self, fact: Fact) -> None:

@@ -46,8 +46,9 @@ class Epoch(NamedTuple):
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
     """What changes of a cluster, for `run.json`.
 
-    Each instant has `edits`, the objects that change with the fields that do, before and after. It has of
-    `capacity`, `queues` and `cohorts` what differs from before, null for what is gone.
+    Each instant has `edits`, the objects that change with the fields that do, before and after, and of
+    `capacity`, `queues` and `cohorts` what is another than before, null for what is gone. `allocatable` says
+    what nodes had before and have then, null where they are not there.
     """
     found = []
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
@@ -59,6 +60,7 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
             {
                 "at_us": at,
                 "edits": [_edit(each) for each in edits],
+                **({"allocatable": amounts} if (amounts := _amounts(edits)) else {}),
                 **{name: other for name in _FACTS if (other := _others(before[name], after[name]))},
             }
         )
@@ -131,6 +133,19 @@ def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, 
         "queues": quotas(cluster, by_elastic_quotas=by_elastic_quotas),
         "cohorts": cohorts(cluster),
     }
+
+
+def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
+    """Of nodes that have other amounts than before, or came or went, both."""
+    found: dict[str, list[dict[str, int] | None]] = {}
+    for edit in edits:
+        if edit.kind == "Node":
+            before, after = (
+                None if each is None else dict(each.allocatable) for each in (edit.before, edit.after)
+            )
+            if before != after:
+                found[edit.name] = [found.get(edit.name, [before])[0], after]
+    return found
 
 
 def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -111,7 +111,7 @@ class Causes:
         if timers is not None:
             self.timers = ObservedTimers(timers, self._decided)
         self._within_quota = getattr(policy, "within_quota", None)
-        self._room = Room(cluster) if cluster.nodes else None
+        self._room = Room(cluster) if cluster.nodes or cluster.nodes_change else None
         self._begin: int | None = None
         self._now = 0
         self._due: list[int] = []  # minutes to judge at, a heap
@@ -163,6 +163,8 @@ class Causes:
         self._reach(now)
         if self._begin is not None:
             heappush(self._due, self._minute(now))
+        if self._room is not None and change.edit.kind == "Node":
+            self._room.follow(change.edit.name, change.edit.after)
         yield from self._decided(now, self._tell_changed(change, now) or ())
 
     def cycle(self, now: int) -> Iterator[Decision]:

@@ -120,3 +120,35 @@ def test_a_job_keeps_its_quota_while_none_of_its_pods_has_a_node(replayed: Repla
     found = holding(run, run.window)
     assert [(stay.start, stay.end, stay.how) for stay in found.jobs] == [(0, 30_000_000, FINISHED)]
     assert [(stay.start, stay.end) for stay in found.pods] == [(0, 5_000_000), (10_000_000, 30_000_000)]
+
+
+def node(name: str, cpu: int, *times: str, **patch: object) -> str:
+    """A node of so many cores, or a patch of one, with the times from and until which it holds."""
+    annotations = dict(zip(("harness/from", "harness/until"), times, strict=False))
+    has = patch or {"status": {"allocatable": {"cpu": cpu}}}
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}, **has}
+    )
+
+
+def test_what_is_free_in_vain_is_of_the_nodes_that_there_are_then(measured: Measured) -> None:
+    """`z` asks for 5 cores and waits until 40 s, when a node of 8 comes; x has 3 of n0 all the time.
+
+    Of 4 cores n0 has 1 free until 30 s, and then has only 2, which is less than x holds. n1 has 4, but from
+    10 to 20 s, when it is gone: 1 * 30 + 4 * 30 in vain.
+    """
+    there = [
+        node("n0", 4),
+        node("n1", 4),
+        node("n2", 8, "40s"),
+        node("n0", 0, "30s", status={"allocatable": {"cpu": 2}}),
+        node("n1", 0, "10s", "20s", **{"$patch": "delete"}),
+    ]
+    jobs = (
+        {"job_id": "x", "queue": "a", "request.cpu": 3000, "duration": 140},
+        {"job_id": "z", "queue": "a", "request.cpu": 5000, "duration": 100},
+    )
+    value = measured(*jobs, cluster="---\n".join(there), plugin="default-preemption")
+    capacity = 4 * 30 + 2 * 110 + 4 * 130 + 8 * 100
+    assert value("utilization.capacity.hours", resource="cpu") == capacity / 3600
+    assert value("fragmentation", resource="cpu") == 150 / capacity

@@ -128,6 +128,23 @@ def test_a_cordoned_or_tainted_node_takes_nobody(replayed: Replayed, spec: Mappi
     assert idle(run) == {"fragmented": 1 / 4, "no_demand": 1 / 4}
 
 
+def test_nodes_are_those_that_there_are_then(replayed: Replayed) -> None:
+    """A node is cordoned from 60 to 120 s: 4 cores are idle in vain for a job that comes at 60 s."""
+    times = {"harness/from": "60s", "harness/until": "120s"}
+    patch = {
+        "kind": "Node",
+        "metadata": {"name": "n1", "annotations": times},
+        "spec": {"unschedulable": True},
+    }
+    over_time = node("n0") + node("n1") + f"---\n{yaml.safe_dump({'apiVersion': 'v1', **patch})}"
+    rows = (
+        {"request.cpu": 4000, "duration": 200},
+        {"request.cpu": 4000, "duration": 100, "submit_time": 60},
+    )
+    run = judged(replayed(*rows, cluster=over_time, plugin="default-preemption"))
+    assert idle(run) == {"fragmented": 240 / (8 * 220), "no_demand": (4 * 60 + 4 * 20) / (8 * 220)}
+
+
 def test_quota_comes_before_fragmentation(replayed: Replayed) -> None:
     """Elastic quotas: b's job is beyond what all are guaranteed; that no node has room counts less."""
     tree = quota_tree({"a": {"cpu": "2"}}, {"cpu": "2"})

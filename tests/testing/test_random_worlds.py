@@ -35,6 +35,19 @@ def test_thirty_worlds_with_every_plugin(fives: int, tmp_path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.early
+@pytest.mark.parametrize("fives", range(5))
+def test_twenty_five_worlds_in_which_nodes_change(fives: int, tmp_path: Path) -> None:
+    """They go, return, come, are cordoned, tainted, relabelled and resized, and nothing is wrong."""
+    wrong = [
+        each
+        for seed in range(5 * fives, 5 * fives + 5)
+        for trial in one_each(seed)
+        for each in tried(random_world(seed, node_events=True), trial, tmp_path / "results", PLUGINS)["wrong"]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(FIRST, END))
 def test_a_world_under_every_setting(seed: int) -> None:

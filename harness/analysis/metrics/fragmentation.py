@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from operator import le
+from operator import le, sub
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -60,8 +60,8 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
     some[shape_of] = np.arange(len(shape_of))
     shapes = list(zip(*(amount[some].tolist() for amount in sizes.each), strict=True))
-    names, free, unused = _nodes(run, pools)
-    waiting, nodes = _Waiting(shapes), _Free(free, sizes)
+    names, free, unused, changes = _nodes(run, pools)
+    waiting, nodes = _Waiting(shapes), _Free(free, sizes, changes)
     sums = [0] * len(sizes.each)
     begin = window.start
     batches = _decisions(run, window, pods, pl.Enum(names))
@@ -83,21 +83,50 @@ def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iter
         yield _Decisions(time, action, node, job, pod, successor, pods.of(within))
 
 
-def _nodes(run: Run, pools: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[Ints], Counter[Shape]]:
-    """The nodes that pods were bound to, what is free there at first; and how many others have what."""
+class _Changes(NamedTuple):
+    """How much more nodes have of each resource from some times on."""
+
+    time: Ints
+    node: Ints
+    amounts: list[Ints]
+
+
+def _nodes(
+    run: Run, pools: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[Ints], Counter[Shape], _Changes]:
+    """The nodes that pods were bound to or that change, and what is free there at first.
+
+    Also how many others have what, and how the nodes change.
+    """
     sizes = {name: pool["amounts"] for pool in pools for name in pool.get("nodes", [])}
     rest: Mapping[str, int] = next((pool["amounts"] for pool in pools if "nodes" not in pool), {})
     used: set[str] = set()
     for batch in run.batches("decisions", ("node",)):
         used.update(name for name in batch["node"].unique().to_list() if name is not None)
-    names = sorted(used)
-    free = [_shape(run, sizes.get(name, rest)) for name in names]
+    changed = [
+        (event["at_us"], name, before, after)
+        for event in run.info["cluster"].get("events", ())
+        for name, (before, after) in event.get("allocatable", {}).items()
+    ]
+    at_first: dict[str, Mapping[str, int] | None] = {}
+    for _, name, before, _ in changed:
+        at_first.setdefault(name, before)
+    names = sorted(used | at_first.keys())
+    there = [name for name in names if at_first.get(name, rest) is not None]
+    free = [_shape(run, sizes.get(name, rest) if name in there else {}) for name in names]
     unused = Counter({_shape(run, pool["amounts"]): 0 for pool in pools})
     for pool in pools:
         unused[_shape(run, pool["amounts"])] += pool["count"]
-    unused.subtract(free)
+    unused.subtract(_shape(run, sizes.get(name, rest)) for name in there)
+    place_of = {name: place for place, name in enumerate(names)}
+    moved = [
+        (at, place_of[name], *map(sub, _shape(run, after or {}), _shape(run, before or {})))
+        for at, name, before, after in changed
+    ]
+    time, node, *amounts = np.array(moved, np.int64).reshape(-1, 2 + len(run.resources)).T
     places = range(len(run.resources))
-    return names, [np.array([amounts[place] for amounts in free], np.int64) for place in places], unused
+    at_begin = [np.array([amounts[place] for amounts in free], np.int64) for place in places]
+    return names, at_begin, unused, _Changes(time, node, amounts)
 
 
 def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
@@ -181,10 +210,11 @@ class _Free:
     Args:
         free: of each resource, what is free on each node.
         sizes: what pods ask for.
+        changes: how the nodes change, in order.
     """
 
-    def __init__(self, free: Sequence[Ints], sizes: PodSizes) -> None:
-        self._free, self._sizes = list(free), sizes
+    def __init__(self, free: Sequence[Ints], sizes: PodSizes, changes: _Changes) -> None:
+        self._free, self._sizes, self._changes = list(free), sizes, changes
         nothing = np.zeros(0, np.int64)
         self._bound = _Bound(*[nothing] * len(_Bound._fields))
 
@@ -199,13 +229,16 @@ class _Free:
     ) -> list[int]:
         """Add what was of no use from `begin` to `end` to some sums, and go on to the end."""
         time, node, size, sign = self._moves(rows)
+        changes = self._changes_until(end)
         every = np.arange(len(self._free[0]))
-        time, node = np.append(np.full(len(every), begin), time), np.append(every, node)
+        time = np.concatenate((np.full(len(every), begin), time, changes.time.clip(begin)))
+        node = np.concatenate((every, node, changes.node))
         ranked = np.lexsort((time, node))
         groups, time = Groups(node[ranked]), time[ranked]
         levels = []
         for place, (free, each) in enumerate(zip(self._free, self._sizes.each, strict=True)):
-            levels.append(groups.running(np.append(free, each[size] * sign)[ranked]))
+            moved = np.concatenate((free, each[size] * sign, changes.amounts[place]))
+            levels.append(groups.running(moved[ranked]))
             self._free[place] = levels[-1][groups.last]
         until = next_of(time, end)
         until[groups.last] = end
@@ -225,11 +258,18 @@ class _Free:
             lost = _passed(until[some], of_least) - _passed(time[some], of_least)
             whole = sum(to - since for since, to in of_least)
             for place, level in enumerate(levels):
-                found[place] += resource_time(level[some], lost)
+                found[place] += resource_time(level[some].clip(0), lost)  # a node may hold more than it has
                 for amounts, count in unused.items():
                     if not any(_fits(pod, amounts) for pod in least):
                         found[place] += amounts[place] * count * whole
         return found
+
+    def _changes_until(self, end: int) -> _Changes:
+        """The next changes of nodes up to a time."""
+        time, node, amounts = self._changes
+        some = int(time.searchsorted(end, side="right"))
+        self._changes = _Changes(time[some:], node[some:], [each[some:] for each in amounts])
+        return _Changes(time[:some], node[:some], [each[:some] for each in amounts])
 
     def _moves(self, rows: _Decisions) -> tuple[Ints, Ints, Ints, Ints]:
         """Decisions that move what is free: when, on which node, the size of the pod, and 1 where it goes."""

@@ -58,11 +58,11 @@ class PodEvictions:
         if self._preempting and len(pods) == job.pods:
             self._preempting.pop(job.index, None)
 
-    def leave(self, job: Job, pod: int, now: int) -> bool:
-        """An evicted pod is gone; answers whether the scheduler knows at once."""
+    def leave(self, job: Job, pod: int, now: int) -> int:
+        """An evicted pod is gone; answers when the scheduler knows."""
         victim = self._victims.get((job.index, pod))
         last = victim.round if victim is not None else None
-        return self.left.leave((job, pod), job.pod_name(pod), last, now) == now
+        return self.left.leave((job, pod), job.pod_name(pod), last, now)
 
     def bound(self, bind: Bind, now: int) -> None:
         """Take note of a binding."""

@@ -123,6 +123,7 @@ class PodPolicy:
         self._fits_nowhere: list[tuple[Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
+        self._unseen: dict[tuple[int, int], int] = {}  # pods that are gone -> when the scheduler knows
         self._preempts = preempts
         self._lets_in = lets_in
         self._evictions = PodEvictions(latency)
@@ -172,15 +173,21 @@ class PodPolicy:
             self._successors[key] = self._successors.get(key, 0) + 1
             if self.timers is not None:
                 self._taints.forget(self._pods[key])
-            if self._evictions.leave(job, pod, now):
+            # That a node is gone, and what was there with it, is known at once.
+            due = now if why is Why.LOST else self._evictions.leave(job, pod, now)
+            if due == now:
                 self.scheduler.delete(self._pods.pop(key))
+            else:
+                self._unseen[key] = due
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """Schedule pods until those that are left wait for something to happen."""
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        if not (self._preempts or self._rejected or self._fits_nowhere or self._taints.tainted):
+        if not (
+            self._preempts or self._rejected or self._fits_nowhere or self._taints.tainted or self._unseen
+        ):
             return self.scheduler.run()
         return self._cycle(now)
 
@@ -196,8 +203,12 @@ class PodPolicy:
         if change.edit.kind != NODE:
             return
         if not isinstance(node, Node):
+            there = sorted(self.scheduler.cache.by_name[name].pods, key=_name)
             self.scheduler.nodes.drop(name)
             self._taints.drop(name)
+            for pod in there:
+                if pod.job is not None and (pod.job.index, pod.pod) in self._unseen:
+                    self._see(pod.job, pod.pod)
         else:
             self.scheduler.nodes.put(node)
             yield from self._taints.put(node, now)
@@ -235,9 +246,8 @@ class PodPolicy:
         """The same, where pods may be preempted or jobs are to be rejected."""
         left = self._evictions.left
         for job, pod in left.due(now):
-            key = job.index, pod
-            self.scheduler.delete(self._pods.pop(key))
-            self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
+            if self._unseen.get((job.index, pod), now + 1) <= now:  # else its node went before
+                self._see(job, pod)
         if self._rejected or self._fits_nowhere:
             rejected = [*self._rejected, *self._fits_nowhere]
             self._rejected.clear()
@@ -254,6 +264,13 @@ class PodPolicy:
                 bound = [self._pods[decision.job.index, pod] for pod in decision.pods]
                 yield from self._taints.bound(bound, decision.node, now)
         yield from left.wakes()
+
+    def _see(self, job: Job, pod: int) -> None:
+        """The scheduler knows now that an evicted pod is gone, and its successor waits."""
+        key = job.index, pod
+        del self._unseen[key]
+        self.scheduler.delete(self._pods.pop(key))
+        self._add(job, key, self._kinds.of(job, job.pod_set_of(pod)))
 
     def _add(self, job: Job, key: tuple[int, int], kind: Kind) -> None:
         """A pod waits, or runs already; one that was evicted comes back as a new pod, behind its equals.
@@ -300,6 +317,10 @@ class PodTimers:
         """When the next toleration ends, or an attempt that was an error is made again."""
         taints, scheduler = self._taints.due, self._scheduler
         return min(taints, scheduler.error_due) if scheduler.cache.by_name else taints
+
+
+def _name(pod: PodInfo) -> str:
+    return pod.name
 
 
 def require_nodes(cluster: Cluster) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
 from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, Node
 from harness.models.kube.cache import Cache
 from harness.models.kube.flavored import template_in
 from harness.models.kube.node import NodeInfo
@@ -36,7 +36,7 @@ class Room:
         cluster: has the nodes.
 
     Attributes:
-        changes: how many pods have come or gone.
+        changes: how often pods or nodes have come, gone or changed.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -50,11 +50,20 @@ class Room:
             hard_affinity_weight=configuration.hard_pod_affinity_weight,
             scoring=configuration.scoring,
         )
-        allocatable = [node.allocatable for node in self._cache.nodes]
-        self._most = [max(amounts) for amounts in zip(*allocatable, strict=True)]
+        self._most = self._largest()
         self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
         self._bound: dict[tuple[int, int], PodInfo] = {}
         self.changes = 0
+
+    def follow(self, name: str, node: Node | None) -> None:
+        """A node is another one than before, or is there from now on, or is gone; its pods are freed next."""
+        if node is None:
+            self._cache.drop(name)
+        elif self._cache.put(node):
+            self._known.count_by_resources()
+        self._scheduling.renew()
+        self._most = self._largest()
+        self.changes += 1
 
     def bind(self, job: Job, pods: Iterable[int], node: str, flavors: Flavors) -> None:
         """Pods of a job hold their resources on a node from now on."""
@@ -74,6 +83,8 @@ class Room:
 
     def takes(self, job: Job, pods: Sequence[int], flavors: Flavors) -> bool:
         """Whether nodes have room for these pods of a job together, which are not bound."""
+        if self._cache.unsettled and self._cache.settle():
+            self._scheduling.renew()
         (first, *others), counts = job.pod_sets, Counter[Template]()
         for pod_set, count in (Counter(map(job.pod_set_of, pods)) if others else {first: len(pods)}).items():
             counts[self._template(job, pod_set, flavors)] += count
@@ -90,6 +101,11 @@ class Room:
         for info in reversed(placed):
             self._cache.remove_pod(info)
         return len(placed) == len(pods)
+
+    def _largest(self) -> list[int]:
+        """Of each resource what the node has that has most of it."""
+        amounts = [node.allocatable for node in self._cache.by_name.values()]
+        return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
 
     def _pod(self, job: Job, pod: int, flavors: Flavors) -> PodInfo:
         template = self._template(job, job.pod_set_of(pod), flavors)

@@ -34,7 +34,8 @@ RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType(
 
 def rules_of(run: Run) -> tuple[str, ...]:
     """The names of `RULES` that a built-in policy keeps; none for any other."""
-    on_nodes = bool(run.info["cluster"]["nodes"])
+    cluster = run.info["cluster"]
+    on_nodes = bool(cluster["nodes"]) or any("allocatable" in each for each in cluster.get("events", ()))
     where = ("placement",) if on_nodes else ()
     return {
         "none": ("never", *(where or ("quotas",))),
@@ -55,9 +56,10 @@ def check_run(
 
     - *order*: every action follows what was before it; names of pods, preemptors and nodes exist; nothing is
       invented, and no job is lost;
-    - *time*: it never goes backwards. Within an instant ends come first, then what is gone, starts and
-      arrivals. Work ends exactly when it is done, by the loss model, and grace periods are kept exactly;
-    - *capacity*: after every decision, of every node or without nodes of the cluster;
+    - *time*: it never goes backwards; within an instant ends come first, then what is gone, starts and
+      arrivals; work ends exactly when it is done, by the loss model; grace periods are kept exactly;
+    - *capacity*: after every decision, of every node as it is then, or without nodes of the cluster. Nobody
+      stays on a node that is gone, and nobody comes to one that has less than it holds;
     - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;
     - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, also in the metrics.
 
@@ -82,7 +84,8 @@ def check_run(
         What is broken; empty if all is well.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or begins with pods or Workloads.
+        InputError: the run is not of this cluster and trace, or begins with pods or Workloads; or something
+            else than nodes changes.
         OptionError: there is no such rule.
         RunError: a table is damaged.
     """

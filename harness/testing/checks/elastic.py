@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.cluster.kinds.elastic import ACK, KOORDINATORS, ElasticQuota, semantics_of
-from harness.testing.checks.facts import Asked, Broken, Facts
+from harness.testing.checks.facts import Asked, Broken, Facts, by_node
 from harness.testing.checks.history import Rule, Step
 
 _QUOTA = "quota.scheduling.koordinator.sh/name"
@@ -34,7 +34,7 @@ class Elastic(Rule):
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Whether a quota is above its bounds, and whether a preemption is allowed."""
-        if step.row["action"] in ("preempt", "evict"):
+        if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield from self._evicted(step)
         self._count(step)
         if step.row["action"] == "bind":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,16 +13,24 @@ import polars.selectors as cs
 from harness.base.errors import InputError
 from harness.base.json_text import parse_json
 from harness.base.tables.schemas import TIMELINE_QUEUE
+from harness.cluster.changes.over_time import unrolled
 from harness.cluster.kinds.pod_groups import Membership, membership_of
 from harness.cluster.kinds.selectors import Toleration
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, Node
+from harness.engine.events import NEVER
 from harness.engine.losses import Losses, parse_losses
-from harness.policy import ENDLESS
+from harness.models.kube.taint_evictions import DELETED_BY_TAINT
+from harness.policy import ENDLESS, LOST_WITH_NODE
 from harness.runs.run import Run
 from harness.trace.schema import DEFAULT_POD_SET, REQUEST, STARTUP, entries
 from harness.trace.trace import Trace
 
 Row = Mapping[str, Any]
+
+
+def by_node(row: Row) -> bool:
+    """Whether pods are evicted because of what became of their node, which no scheduler decides."""
+    return row["action"] == "evict" and row["reason"] in (LOST_WITH_NODE, DELETED_BY_TAINT)
 
 
 class Broken(NamedTuple):
@@ -110,14 +119,20 @@ class Facts:
         decisions: the rows of `decisions.parquet`, likewise.
         losses: the loss model.
         on_nodes: whether the cluster has nodes.
+        nodes: the nodes by name, as they are from some times on; the first ones from the beginning.
+        removed: when nodes are removed, and which.
+        known: the names of all nodes that there are at some time.
         end: when the run ended.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or began with work that ran already.
+        InputError: the run is not of this cluster and trace, or began with work that ran already; or what
+            changes are not nodes.
     """
 
     def __init__(self, run: Run, cluster: Cluster, trace: Trace) -> None:
         info = run.info
+        begins = (trace.origin, 0) if trace.kind == "timestamp" else (None, trace.origin)
+        cluster = unrolled(cluster, *begins)
         if info["cluster"]["sha256"] != cluster.digest or info["trace"]["sha256"] != trace.sha256:
             raise InputError(f"{run!r} was not made of this cluster and trace")
         if cluster.pods or cluster.workloads:
@@ -125,9 +140,22 @@ class Facts:
                 "runs that begin with pods or Workloads of the manifests cannot be checked",
                 hint="leave these manifests out",
             )
+        edits = [edit for each in cluster.changes for edit in each.edits]
+        others = [edit for edit in edits if edit.kind != "Node"]
+        if others:
+            raise InputError(f"runs in which {others[0]} changes cannot be checked: only nodes may change")
         self.run, self.cluster = run, cluster
         self.losses: Losses = parse_losses(info["settings"]["on_preemption"])
-        self.on_nodes = bool(cluster.nodes)
+        self.on_nodes = bool(cluster.nodes) or cluster.nodes_change
+        self.nodes: list[tuple[int, Mapping[str, Node]]] = [(NEVER, cluster.nodes)]
+        self.removed: dict[int, set[str]] = {}
+        for at, of_instant in cluster.changes:
+            for edit in of_instant:
+                cluster = edit.on(cluster)
+                if edit.after is None:
+                    self.removed.setdefault(at, set()).add(edit.name)
+            self.nodes.append((at, cluster.nodes))
+        self.known = frozenset(name for _, nodes in self.nodes for name in nodes)
         self.start, self.end = info["window"]
         self.table = run.micros("jobs").collect().to_dicts()
         self.decisions = run.micros("decisions").collect().to_dicts()
@@ -142,6 +170,10 @@ class Facts:
         for job in self.jobs.values():
             for group in self._groups(job):
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
+
+    def nodes_at(self, time: int) -> Mapping[str, Node]:
+        """The nodes once all that changes at an instant has."""
+        return self.nodes[bisect_right(self.nodes, time, key=lambda each: each[0]) - 1][1]
 
     def importance(self, job: Asked) -> int:
         """The priority that pods of a job may count as: the highest one of any job of their pod groups."""

@@ -119,7 +119,7 @@ class History:
             life = self.lives[row["job_id"]]
             self._level(life).add(life, -1)
             try:
-                pods = life.take(row, row["time"])
+                pods = life.take(row, row["time"], self.facts.removed.get(row["time"], ()))
                 self._take_line(row, life)
             except IllegalError as error:
                 self.broken.append(Broken(f"order.{row['action']}", at(row), str(error)))
@@ -151,7 +151,8 @@ class History:
             by = self.lives.get(row["by"])
             if by is None or by.state != "alive" or row["by"] == row["job_id"]:
                 yield Broken("invented.by", at(row), f"its preemptor {row['by']} is not alive, or itself")
-        if row["node"] is not None and row["node"] not in self.facts.cluster.nodes:
+        there = self.facts.nodes_at(row["time"]) if row["action"] == "bind" else self.facts.known
+        if row["node"] is not None and row["node"] not in there:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
 
     def _delivery(self, row: Row) -> Iterator[Broken]:
@@ -159,7 +160,8 @@ class History:
         action, last = row["action"], self._delivered
         rank = _DELIVERED.get(action)
         if rank is None:
-            if last is not None and last[0] < _DECIDED and row["cycle"] <= last[2]:
+            before = row["action"] != "evict"  # nodes that change evict, and so do tolerations that end
+            if before and last is not None and last[0] < _DECIDED and row["cycle"] <= last[2]:
                 yield Broken("time.cycle", at(row), "is decided before a cycle began")
             self._delivered = (_DECIDED, "", row["cycle"])
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from harness.base.options import boolean
 from harness.base.units import MINUTE, SECOND
 from harness.models.cluster import KueueConfiguration
-from harness.testing.checks.facts import Asked, Broken, Facts
+from harness.testing.checks.facts import Asked, Broken, Facts, by_node
 from harness.testing.checks.history import Step
 from harness.testing.checks.quota_forest import Cell, Node
 from harness.testing.checks.quotas import ClusterQuotas
@@ -38,7 +38,7 @@ class Kueue(ClusterQuotas):
         """Whether an admission keeps to all quotas, and a preemption to its queue's policy."""
         name, action = step.life.asked.quota, step.row["action"]
         queue = self.facts.cluster.cluster_queues.get(name or "")
-        if queue is not None and action in ("preempt", "evict"):
+        if queue is not None and action in ("preempt", "evict") and not by_node(step.row):
             yield from self._evicted(step, Node("queue", queue.name))
         if action == "admit":
             self._admitted[step.life.asked.name] = step.row["time"]

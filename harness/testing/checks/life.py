@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from harness.base.json_text import parse_json
@@ -53,6 +53,8 @@ class Life:
         asked: what the trace says of it.
         losses: the loss model.
         on_nodes: whether pods are bound to nodes.
+        removed: the nodes that are removed at this instant.
+        early: when what was evicted was last gone before its time, since its node was removed.
         state: absent, alive, finished or rejected.
         admitted: whether it holds quota.
         in_line: without nodes, whether it is admitted and waits for its start.
@@ -65,6 +67,8 @@ class Life:
     asked: Asked
     losses: Losses
     on_nodes: bool
+    removed: Collection[str] = ()
+    early: int | None = None
     state: str = "absent"
     admitted: bool = False
     in_line: bool = False
@@ -120,13 +124,18 @@ class Life:
 
     # --- decisions ----------------------------------------------------------------------------------------
 
-    def take(self, row: Row, now: int) -> frozenset[int]:
+    def take(self, row: Row, now: int, removed: Collection[str] = ()) -> frozenset[int]:
         """Follow a decision; answers which pods it is about.
+
+        Args:
+            row: the decision.
+            now: when it is made.
+            removed: the nodes that are removed at this instant.
 
         Raises:
             IllegalError: it cannot be.
         """
-        action = row["action"]
+        action, self.removed = row["action"], removed
         require((self.state == "absent") == (action == "submit"), f"it is {self.state}")
         require(self.state in ("absent", "alive"), f"it is {self.state}")
         held = bool(self.holds)
@@ -204,22 +213,22 @@ class Life:
 
     def _preempt(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(not self.leaving, "it was evicted already")
-        require(
-            self.admitted == (row["pod"] is None), "what is admitted goes as a whole, what is not pod by pod"
-        )
+        whole = row["pod"] is None
+        alone = row["action"] == "evict" and self.on_nodes and not whole
+        require(self.admitted == whole or alone, "what is admitted goes as a whole, what is not pod by pod")
         self.evictions.append((now, row["by"]))
         grace = parse_json(row["detail"] or "{}").get("grace_us", self.asked.grace)
-        going = self.holds.keys() if self.admitted else pods
+        going = self.holds.keys() if whole else pods
         require(going <= self.holds.keys(), "it holds nothing")
-        require(all(self.holds[pod].due is None for pod in going), "it was evicted already")
+        require(whole or all(self.holds[pod].due is None for pod in going), "it was evicted already")
         require(row["pods"] == len(pods), f"it is about {len(pods)} pods, not {row['pods']}")
         for unit in list(self.units.values()):
-            if unit.due is not None and (self.admitted or pods & unit.pods):
+            if unit.due is not None and (whole or pods & unit.pods):
                 self._halt(unit, now, evicted=True)
         for pod in going:
-            self._note(pod, now, "waiting")
+            self._note(pod, now, "waiting" if self.holds[pod].due is None else "terminating")
             self.holds[pod].due = now + grace
-        if self.admitted:
+        if whole:
             self.back = now + grace if self.holds else now
 
     _evict = _preempt
@@ -229,18 +238,21 @@ class Life:
         for pod in pods:
             hold = self.holds.get(pod)
             due = None if hold is None else hold.due
-            require(due == now, f"it is to be gone at {due} us, when its grace period is over")
+            if any(each.due is not None and each.node in self.removed for each in self.holds.values()):
+                self.early = now
+            early = due is not None and self.early == now
+            require(due == now or early, f"it is to be gone at {due} us, when its grace period is over")
             self._note(pod, now, "terminating")
             del self.holds[pod]
             self.gone.add(pod)
             if self.on_nodes:
                 self.successors[pod] += 1
-        if not self.admitted:
+        if not self.leaving and self.on_nodes:
             self.back = now
 
     def _requeue(self, row: Row, pods: frozenset[int], now: int) -> None:
-        require(self.back == now, f"it is to be back at {self.back} us")
-        if self.admitted:
+        require(self.back == now or self.early == now, f"it is to be back at {self.back} us")
+        if row["pod"] is None:
             require(not self.holds, "it holds something yet")
             back = len(self.gone) + self.asked.pods - len(self.wanted)
             require(row["pods"] == back, f"{back} pods are back")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from harness.cluster.kinds.selectors import Taint
-from harness.testing.checks.facts import Broken, Facts
+from harness.testing.checks.facts import Broken, Facts, by_node
 from harness.testing.checks.history import Rule, Step
 
 _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -30,7 +30,7 @@ class Placement(Rule):
         if row["action"] != "bind":
             return
         (pod,) = step.pods
-        part, node = asked.part_of(pod), self.facts.cluster.nodes[row["node"]]
+        part, node = asked.part_of(pod), self.facts.nodes_at(row["time"])[row["node"]]
         chosen = self._flavors.get(asked.name, {}).get(part.name, {})
         flavors = [self.facts.cluster.flavors[name] for name in chosen.values()]
         tolerations = [*part.tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
@@ -54,7 +54,7 @@ class Never(Rule):
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Whether anything is."""
-        if step.row["action"] in ("preempt", "evict"):
+        if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield Broken("none.preempts", step.where, "a policy that never preempts did")
 
 
@@ -63,7 +63,7 @@ class ByPriority(Rule):
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Whether a preemption is one of kube-scheduler's."""
-        if step.row["action"] == "evict":
+        if step.row["action"] == "evict" and not by_node(step.row):
             yield Broken("priority.evicts", step.where, "kube-scheduler evicts for a preemptor alone")
         if step.row["action"] == "preempt":
             by, asked = self.facts.jobs[step.row["by"]], step.life.asked

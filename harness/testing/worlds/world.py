@@ -20,6 +20,7 @@ from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes, pod_group
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
+from harness.testing.worlds.node_events import node_events as changes_of
 from harness.trace.trace import Trace
 from harness.trace.validate import checked
 
@@ -196,7 +197,7 @@ class World:
         return own | dict(changed)
 
 
-def random_world(seed: int, *, jobs: int | None = None) -> World:
+def random_world(seed: int, *, jobs: int | None = None, node_events: bool = False) -> World:
     """A world; the same seed gives the same one, on every version of Python and every machine.
 
     Every job fits what the cluster has altogether, though maybe no queue or node, so that every policy of
@@ -205,6 +206,7 @@ def random_world(seed: int, *, jobs: int | None = None) -> World:
     Args:
         seed: any whole number.
         jobs: how many jobs; by default between 4 and 36.
+        node_events: whether nodes come, go and change, in a world that is the same otherwise.
     """
     chance = Chance(seed, "world")
     resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]
@@ -221,6 +223,9 @@ def random_world(seed: int, *, jobs: int | None = None) -> World:
     grouping = Chance(seed, "groups")
     groups = pod_groups(grouping, trace) if grouping.percent(25) else {}
     manifests += [pod_group(name, least) for name, least in groups.items()]
+    if node_events:
+        there = [each for each in manifests if each["kind"] == "Node"]
+        manifests += changes_of(Chance(seed, "node events"), there, units)
     return World(
         seed,
         frame_of(trace, units),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kube_worlds import World, crowd, job, node
 
+from harness.base.units import SECOND
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
 
@@ -139,6 +140,22 @@ def test_what_ran_once_is_not_given_up_when_its_node_is_gone_for_good() -> None:
     assert world.states == {"ran": "pending", "new": "rejected", "small": "finished"}
 
 
+def test_the_scheduler_knows_at_once_what_was_on_a_node_that_is_gone() -> None:
+    """However long an eviction takes; also of a pod that was preempted before and is gone."""
+    low, high = job("low", {"cpu": 10}, grace=5), job("high", {"cpu": 10}, priority=9, at=5, runs=10)
+    then = [(12, node("n2")), (12, "n1")]
+    world = World([node("n1")], low, high, then=then, latency=20 * SECOND, until=60)
+    assert world.about("preempt", "gone", "bind", "evict") == [
+        "0 bind low on n1",
+        "5 preempt low by high on n1",
+        "10 gone low",
+        "12 bind high on n2",
+        "22 bind low-r1 on n2",
+    ]
+    alone = World([node("n1")], job("a", {"cpu": 1}), then=then, latency=20 * SECOND)
+    assert alone.about("bind") == ["0 bind a on n1", "12 bind a-r1 on n2"]
+
+
 def changes(rng: random.Random) -> list[tuple[int, str | dict[str, Any]]]:
     """Nodes of `crowd` that go, return, are cordoned, tainted, relabelled or resized."""
     there = {"n0", "n1", "n2"}
@@ -161,7 +178,7 @@ def changes(rng: random.Random) -> list[tuple[int, str | dict[str, Any]]]:
 
 @pytest.mark.parametrize("preempts", [False, True])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_shortcuts_change_nothing_where_nodes_change(preempts: bool, seed: int) -> None:
     """In blocks, where refusals stand, and with every pod tried by itself: the same decisions and figures."""
 

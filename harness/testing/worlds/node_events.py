@@ -1,0 +1,63 @@
+"""Random changes of nodes: they go, return, come, are cordoned, tainted, relabelled and resized."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.base.units import format_amount
+from harness.testing.worlds.chance import Chance
+from harness.testing.worlds.clusters import GPU, SPOT, TAINT, Manifest, Units
+
+_LATEST = 150
+"""Changes begin at most so many seconds after the origin."""
+
+
+def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
+    """Nodes and patches of nodes with times, to be read after the nodes; the first node is always there.
+
+    Args:
+        chance: decides.
+        nodes: Nodes of the cluster.
+        units: how much one unit of a resource is.
+    """
+    found = []
+    for number in range(chance.between(1, 8)):
+        node = nodes[chance.between(0, len(nodes) - 1)]
+        begin = chance.between(0, _LATEST)
+        until = begin + chance.choice((1, 5, 20, 60, 1000))
+        patch = _patch(chance, node, units, may_go=node is not nodes[0])
+        name = node["metadata"]["name"]
+        if chance.percent(10):
+            name = f"new{number}"
+            patch = {key: node[key] for key in ("spec", "status") if key in node}
+        times = {"harness/from": f"{begin}s", "harness/until": f"{until}s"}
+        metadata = {"name": name, "annotations": times}
+        if name not in (each["metadata"]["name"] for each in nodes):
+            metadata["labels"] = {**node["metadata"]["labels"], "kubernetes.io/hostname": name}
+        found.append(
+            {"apiVersion": "v1", "kind": "Node", **patch, "metadata": metadata | patch.get("metadata", {})}
+        )
+    return found
+
+
+def _patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -> dict[str, Any]:
+    """What becomes of a node for a while."""
+    match chance.choice(
+        (*("go",) * 3 * may_go, "taint", "no-execute", "no-execute", "cordon", "resize", "label")
+    ):
+        case "go":
+            return {"$patch": "delete"}
+        case "taint":
+            return {"spec": {"taints": [chance.choice((TAINT, SPOT))]}}
+        case "no-execute":
+            key = chance.choice(("broken", "node.kubernetes.io/not-ready"))
+            return {"spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
+        case "cordon":
+            return {"spec": {"unschedulable": True}}
+        case "label":
+            return {"metadata": {"labels": {"zone": chance.choice("abc")}}}
+    amounts = {name: chance.between(0, 4 if name == GPU else 9) * unit for name, unit in units.items()}
+    return {
+        "status": {"allocatable": {name: format_amount(name, amount) for name, amount in amounts.items()}}
+    }
