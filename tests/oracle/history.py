@@ -32,7 +32,7 @@ def cause(row: Mapping[str, Any]) -> str:
         return "preemption"
     unanswered = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
     match row["reason"]:
-        case "DeletionByPodGC":
+        case "DeletionByPodGC" | "NodeFail":
             return "failure"
         case "DeletionByTaintManager":
             return "failure" if any(taint in row["detail"] for taint in unanswered) else "drain"

@@ -32,6 +32,7 @@ happen in time; or the component calls it otherwise.
 
 _OF_REASONS = {
     LOST_WITH_NODE: FAILURE,
+    "NodeFail": FAILURE,
     DELETED_BY_TAINT: DRAIN,
     "ClusterQueueStopped": QUOTA_STOP,
     "LocalQueueStopped": QUOTA_STOP,

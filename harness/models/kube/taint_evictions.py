@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Protocol, final
 
 from harness.base.units import SECOND
-from harness.cluster.kinds.selectors import Taint
+from harness.cluster.kinds.selectors import Taint, Toleration
 from harness.cluster.model import Cluster, Node
 from harness.models.kube.cache import Cache
 from harness.models.kube.pod import PodInfo
@@ -26,6 +26,21 @@ _FAR = 2**63 - 1
 def no_execute(taints: Iterable[Taint]) -> tuple[Taint, ...]:
     """Those taints that also concern pods which run."""
     return tuple([taint for taint in taints if taint.effect == "NoExecute"])
+
+
+def tolerated_for(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> int | None:
+    """For how many seconds a pod tolerates NoExecute taints, 0 for not at all; None for ever.
+
+    Of each taint the first toleration counts that tolerates it.
+    """
+    seconds: int | None = None
+    for taint in taints:
+        first = next((each for each in tolerations if each.tolerates(taint)), None)
+        if first is None:
+            return 0
+        if first.seconds is not None:
+            seconds = first.seconds if seconds is None else min(seconds, first.seconds)
+    return seconds
 
 
 class Evicting(Protocol):
@@ -111,13 +126,7 @@ class TaintEvictions:
 
         It is asked whenever these taints of its node change, and when it is bound to a node that has some.
         """
-        seconds: int | None = None
-        for taint in taints:
-            first = next((each for each in pod.template.spec.tolerations if each.tolerates(taint)), None)
-            if first is None:
-                return True
-            if first.seconds is not None:
-                seconds = first.seconds if seconds is None else min(seconds, first.seconds)
+        seconds = tolerated_for(pod.template.spec.tolerations, taints)
         if seconds is None:
             self.forget(pod)
             return False

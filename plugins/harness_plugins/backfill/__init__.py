@@ -92,8 +92,13 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
     return Backfill(cluster, options)
 
 
+def _on_nodes(cluster: Cluster) -> bool:
+    """Whether there are nodes at some time."""
+    return bool(cluster.nodes) or cluster.nodes_change
+
+
 def _check(cluster: Cluster, options: Mapping[str, Any]) -> None:
-    if cluster.nodes:
+    if _on_nodes(cluster):
         refuse_set("backfill", (BORROW,), options, "the cluster has nodes, and quotas do not count")
     elif not cluster.cluster_queues:
         raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
@@ -113,14 +118,14 @@ def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
 
 def _by_queues(cluster: Cluster) -> bool:
     """Without nodes; on nodes no queue counts."""
-    return not cluster.nodes
+    return not _on_nodes(cluster)
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """PodGroups; quotas where there are nodes, and stopped queues where there are none."""
     yield from ignored_groups(cluster, "jobs start as a whole")
     yield from ignored_scheduling_groups(cluster)
-    if cluster.nodes:
+    if _on_nodes(cluster):
         if cluster.cluster_queues:
             yield "ClusterQueues do not count: the cluster has nodes, and these alone decide who starts"
     else:

@@ -83,6 +83,9 @@ class Capacity(Protocol[R, A, V]):
     def refund(self, assignment: A) -> None:
         """Give back what a job had that has ended."""
 
+    def stays(self, assignment: A) -> int | None:
+        """For how many seconds a job may stay where it is; None for ever."""
+
     def decisions(self, job: Job, assignment: A) -> Iterator[Decision]:
         """What starts a job."""
 

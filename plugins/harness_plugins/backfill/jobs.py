@@ -42,9 +42,11 @@ class Running(Generic[A]):
         step: how often its expected end was moved because it ran longer.
         pods: how many of its pods have not ended.
         ending: whether it ends at this very instant, and what it holds is not given back yet.
+        going: whether it was told to go, or lost a pod, so that the rest of it is to go too.
+        stays: until when it may stay, by its tolerations of NoExecute taints; None for ever.
     """
 
-    __slots__ = ("assignment", "began", "end", "ending", "job", "pods", "step")
+    __slots__ = ("assignment", "began", "end", "ending", "going", "job", "pods", "stays", "step")
 
     def __init__(self, job: Job, assignment: A, began: int, end: int) -> None:
         self.job = job
@@ -53,7 +55,8 @@ class Running(Generic[A]):
         self.end = end
         self.step = 0
         self.pods = job.pods
-        self.ending = False
+        self.ending = self.going = False
+        self.stays: int | None = None
 
     def prolong(self, expected: Expected, now: int) -> None:
         """Move the expected end of a job that has outlived it."""

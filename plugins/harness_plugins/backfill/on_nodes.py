@@ -6,12 +6,13 @@ as others start beside it; that there are some at that moment does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import final
 
 from harness import Bind, Cluster, Decision, Job, Never, PodSet, Refuse
 from harness.models.kube.refusal import UNSCHEDULABLE
+from harness.models.kube.taint_evictions import no_execute
 from harness.policy import ENDLESS
 from harness_plugins.backfill.jobs import Entry
 from harness_plugins.backfill.node_plan import NodePlan
@@ -60,12 +61,44 @@ class OnNodes:
     """The nodes of a cluster, see `capacity.Capacity`."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._begin(cluster)
+
+    def _begin(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._now = Snapshot(cluster)
         # As it is expected to be when the first waiting job starts, without it.
         self._then = Snapshot(cluster)
         self._requests: dict[tuple[str, tuple[PodSet, ...]], NodeRequest] = {}
         self._empty: Snapshot | None = None
+        self._tainted = {
+            name: taints for name, node in cluster.nodes.items() if (taints := no_execute(node.taints))
+        }
+
+    def follow(self, cluster: Cluster, held: Mapping[int, Places]) -> dict[int, Places]:
+        """The nodes are those of another cluster from now on; requests that were made before mean nothing.
+
+        Args:
+            cluster: the cluster. What runs on a node that it has no more is about to be lost.
+            held: job -> where it runs.
+
+        Returns:
+            Job -> the same as it is called from now on.
+        """
+        before = [node.name for node in self._now.cache.nodes]
+        self._begin(cluster)
+        positions = {node.name: node.position for node in self._now.cache.nodes}
+        found = {}
+        for index, places in held.items():
+            names = [before[node] if node >= 0 else "" for node in places.nodes]
+            found[index] = Places(places.job, tuple([positions.get(name, -1) for name in names]))
+            self._now.put(found[index])
+        return found
+
+    def stays(self, assignment: Places) -> int | None:
+        """For how many seconds a job tolerates the NoExecute taints of its nodes; None for ever."""
+        if not self._tainted:
+            return None
+        return self._now.stays(assignment, self._tainted)
 
     @property
     def others_matter(self) -> bool:

@@ -53,6 +53,10 @@ class OnQuotas:
         """See `Capacity`: Pods of the manifests run on nodes, and here are none."""
         return None
 
+    def stays(self, assignment: Assignment) -> int | None:
+        """See `Capacity`: quotas have no taints."""
+        return None
+
     def decisions(self, job: Job, assignment: Assignment) -> Iterator[Decision]:
         """See `Capacity`."""
         yield Admit(job, assignment.flavors)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness import Cluster, Decision, Job, Never, Possible, Reject, Why
-from harness.base.errors import InputError
+from harness import Cluster, Decision, Job, Never, Possible, Preempt, Reject, Wake, Why
+from harness.base.units import SECOND
+from harness.models.kube.policy import NODE
+from harness.models.kube.taint_evictions import DELETED_BY_TAINT
 from harness.models.never import OverTime
 from harness.policy import Change
 from harness_plugins.backfill.conservative import Conservative
@@ -16,27 +18,21 @@ from harness_plugins.backfill.jobs import Key, Running, Waiting
 from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
+NODE_FAILED = "NodeFail"
+"""Why the rest of a job goes that has lost a pod, as Slurm calls it, which requeues the job."""
+
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """What jobs share: nodes where there are any, else quotas.
-
-    Raises:
-        InputError: nodes change in mid-replay, which plans on nodes do not follow.
-    """
-    if cluster.nodes_change:
-        first = next(edit for each in cluster.changes for edit in each.edits if edit.kind == "Node")
-        raise InputError(
-            f"backfill plans on nodes that stay as they are, and {first} changes in mid-replay",
-            hint="replay it without that patch, or another plugin with it",
-        )
-    return OnNodes(cluster) if cluster.nodes else OnQuotas(cluster, options)
+    """What jobs share: nodes where there are any at some time, else quotas."""
+    return OnNodes(cluster) if cluster.nodes or cluster.nodes_change else OnQuotas(cluster, options)
 
 
 def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """Which jobs can never start, whatever changes."""
+    on_nodes = isinstance(capacity_of(cluster, options), OnNodes)
 
     def judge(state: Cluster) -> Possible:
-        capacity = capacity_of(state, options)
+        capacity: Any = OnNodes(state) if on_nodes else OnQuotas(state, options)
         return lambda job: capacity.request(job).never
 
     over_time = OverTime(cluster, judge)
@@ -66,9 +62,21 @@ class Backfill:
         self._never = possible(cluster, options) if cluster.changes else None
         self._aside: list[Job] = []  # who may start only when something has changed
         self._changed = False
+        self._hit: list[Running[Any]] = []  # who lost a pod
+        self._gone: list[Running[Any]] = []  # who was evicted and is gone
+        self._away: dict[int, int] = {}  # job that was evicted -> how many of its pods are not back
+        self._woken = -1
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job arrived."""
+        """A job arrived, or pods of one that was evicted are back: it waits again when all are."""
+        if job.index in self._away:
+            self._away[job.index] -= len(pods)
+            if self._away[job.index]:
+                return
+            del self._away[job.index]
+            possible = self._capacity.request(job).never is None
+            (self._arrived if possible else self._aside).append(job)
+            return
         never = self._capacity.request(job).never
         if never is not None and self._never is not None and self._never(job) is None:
             self._aside.append(job)
@@ -82,28 +90,40 @@ class Backfill:
             self._rejected.append((job, never))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """A job ended, or some of its pods did; the others end at this very instant."""
+        """A job ended, or some of its pods did; the others end at this very instant.
+
+        Or a pod was evicted and is gone, or is lost with its node: the job goes as a whole.
+        """
         running = self._running[job.index]
-        running.ending = True
+        ended = why is Why.ENDED
+        if ended:
+            running.ending = True
+        elif job.index not in self._away:
+            self._away[job.index] = running.pods
+        if not (ended or running.going):
+            running.going = True
+            self._hit.append(running)
         running.pods -= len(pods)
         if not running.pods:
-            self._ended.append(self._running.pop(job.index))
+            (self._ended if ended else self._gone).append(self._running.pop(job.index))
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
         """See `harness.policy.Policy`: all reservations are made anew; who runs keeps what it holds.
 
-        On nodes no quota counts. What will change is not foreseen.
+        On nodes no quota counts.
         """
         capacity = self._capacity
-        if isinstance(capacity, OnNodes):
+        if isinstance(capacity, OnNodes) != (change.edit.kind == NODE):
             return ()
         running = [*self._running.values(), *self._ended]
+        self._gone.clear()  # of whom nothing is entered in what is made anew
         held = capacity.follow(change.cluster, {each.job.index: each.assignment for each in running})
         waiting = [each.job for tree in self._trees.values() for each in tree.waiting]
         self._trees = {}
         for each in running:
             each.assignment = held[each.job.index]
             self._tree(each.assignment.home).resume(each, now)
+            self._heed(each, now)
         jobs, self._aside = sorted([*waiting, *self._aside], key=_index), []
         for job in jobs:
             if capacity.request(job).never is None:
@@ -120,7 +140,12 @@ class Backfill:
         self._rejected.clear()
         if self._there:
             yield from self._take_over(now)
+        yield from self._evict(now)
         ended, self._ended = sorted(self._ended, key=_arrival), []
+        for each in self._gone:
+            self._trees[each.assignment.home].end(each, now)
+            self._changed = True
+        self._gone.clear()
         arrived, self._arrived = self._arrived, []
         if self._ties == "together":
             homes = dict.fromkeys(self._changed_homes())
@@ -140,6 +165,31 @@ class Backfill:
             for job in arrived:
                 yield from self._decide(self._arrive(job), now)
 
+    def _evict(self, now: int) -> Iterator[Decision]:
+        """Who lost a pod goes as a whole, and so does who tolerates taints no longer."""
+        while self._hit:
+            hit = self._hit.pop(0)
+            if hit.pods:
+                yield Preempt(hit.job, None, NODE_FAILED)
+        stays = [each for each in self._running.values() if each.stays is not None and not each.going]
+        for each in stays:
+            if each.stays is not None and each.stays <= now and not each.ending:
+                each.going = True
+                self._away[each.job.index] = each.pods
+                yield Preempt(each.job, None, DELETED_BY_TAINT)
+        later = min((each.stays for each in stays if each.stays is not None and not each.going), default=now)
+        if later > now and not now < self._woken <= later:
+            self._woken = later
+            yield Wake(later)
+
+    def _heed(self, running: Running[Any], now: int) -> None:
+        """Until when a job may stay where it is; a timer that runs keeps its time."""
+        seconds = self._capacity.stays(running.assignment)
+        if seconds is None:
+            running.stays = None
+        elif running.stays is None or seconds <= 0:
+            running.stays = now + seconds * SECOND
+
     def _changed_homes(self) -> list[int]:
         """The trees in which something changed since the last cycle: all of them, if anything did."""
         changed, self._changed = self._changed, False
@@ -157,6 +207,7 @@ class Backfill:
             tree = self._tree(self._capacity.request(job).home)
             for decision, running in tree.take_over(job, held, max(1, self._expected.of(job)), now):
                 self._running[job.index] = running
+                self._heed(running, now)
                 yield decision
 
     def _tree(self, home: int) -> Easy[Any, Any, Any] | Conservative[Any, Any, Any]:
@@ -197,6 +248,7 @@ class Backfill:
             for decision, started in self._trees[home].decide(now):
                 if started is not None:
                     self._running[started.job.index] = started
+                    self._heed(started, now)
                     again = self._capacity.others_matter
                 yield decision
 

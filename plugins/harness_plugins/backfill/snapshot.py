@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, final
 
 from harness import Cluster, Job, Never, PodSet
-from harness.models.cluster import SchedulerConfiguration
+from harness.models.cluster import SchedulerConfiguration, Taint
 from harness.models.kube.cache import Cache
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.refusal import node_detail
+from harness.models.kube.taint_evictions import tolerated_for
 
 _FINE = 1 << 20
 """Parts of a node's amount in which requests are compared."""
@@ -30,7 +31,8 @@ class Places:
     Attributes:
         home: all nodes are one cluster.
         job: the job.
-        nodes: positions of the nodes, pod by pod; a plan may change them until the job starts.
+        nodes: positions of the nodes, pod by pod; a plan may change them until the job starts. -1 where the
+            node is gone.
     """
 
     __slots__ = ("job", "nodes")
@@ -84,7 +86,7 @@ class Snapshot:
         )
         self.between_pods = False
         self._kinds = Kinds(self, cluster)
-        allocatable = [node.allocatable for node in self.cache.nodes]
+        allocatable = [node.allocatable for node in self.cache.nodes] or [[0] * len(self.cache.names)]
         self._most = [max(amounts) for amounts in zip(*allocatable, strict=True)]
         self._pods: dict[int, list[PodInfo]] = {}
         self._turns: dict[tuple[PodSet, ...], Sequence[int]] = {}
@@ -96,13 +98,13 @@ class Snapshot:
         """The pods of a job are on their nodes."""
         self._there[places.job.index] = places.nodes
         for pod, node in zip(self._of(places.job), places.nodes, strict=True):
-            self.cache.add_pod(pod, self.cache.nodes[node])
+            if node >= 0:
+                self.cache.add_pod(pod, self.cache.nodes[node])
 
     def take(self, job: Job) -> None:
         """They no longer are."""
         del self._there[job.index]
-        for pod in self._of(job):
-            self.cache.remove_pod(pod)
+        self._undo(self._of(job))
 
     def forget(self, job: Job) -> None:
         """A job has ended, and is not heard of again."""
@@ -116,8 +118,7 @@ class Snapshot:
             index for index, nodes in self._there.items() if index not in there or there[index].nodes != nodes
         ]
         for index in gone:
-            for pod in self._pods[index]:
-                self.cache.remove_pod(pod)
+            self._undo(self._pods[index])
             del self._there[index]
         for index, places in there.items():
             if index not in self._there:
@@ -166,6 +167,15 @@ class Snapshot:
         self._undo(placed)
         return len(placed) == len(pods)
 
+    def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
+        """For how many seconds all pods of a job tolerate taints of their nodes; None for ever."""
+        found = [
+            tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
+            for pod, node in zip(self._of(places.job), places.nodes, strict=True)
+            if node >= 0
+        ]
+        return min((seconds for seconds in found if seconds is not None), default=None)
+
     def has_room(self, job: Job) -> bool:
         """Whether each pod of a job for itself finds a node with room."""
         kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
@@ -204,7 +214,8 @@ class Snapshot:
 
     def _undo(self, placed: Sequence[PodInfo]) -> None:
         for pod in reversed(placed):
-            self.cache.remove_pod(pod)
+            if pod.node >= 0:
+                self.cache.remove_pod(pod)
 
     # --- pods ---------------------------------------------------------------------------------------------
 
