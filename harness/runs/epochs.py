@@ -160,4 +160,5 @@ def _edit(edit: Edit) -> dict[str, Any]:
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     how = "removed" if edit.after is None else "added" if edit.before is None else "changed"
     fields = {name: [before.get(name), after.get(name)] for name in names}
-    return {"kind": edit.kind, "name": edit.name, "how": how, "fields": fields}
+    known = {"announced": True} if edit.announced else {}
+    return {"kind": edit.kind, "name": edit.name, "how": how, "fields": fields, **known}

@@ -16,7 +16,6 @@ from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.plugins import load
 from harness.testing import Decisions
-from harness_plugins.backfill.policy import capacity_of
 
 POOL: dict[str, Any] = {
     "apiVersion": "harness/v1",
@@ -141,12 +140,6 @@ TOPOLOGY: list[dict[str, Any]] = [
 def moving(*manifests: dict[str, Any]) -> Cluster:
     gone = over("Node", "gpu-1", "1h", **{"$patch": "delete"})
     return unrolled(patched(cluster_from([POOL, *manifests], "the test"), [gone]), None)
-
-
-def test_backfill_says_that_it_plans_on_nodes_that_stay() -> None:
-    """Nothing that changes is left out in silence."""
-    with pytest.raises(HarnessError, match="plans on nodes that stay as they are, and Node gpu-1 changes"):
-        capacity_of(moving(), {})
 
 
 def test_topologies_with_nodes_that_change_are_refused() -> None:

@@ -30,12 +30,14 @@ class Edit(NamedTuple):
         name: its name; `namespace/name` of a LocalQueue.
         before: the object as it was; None where it is new.
         after: the object as it is from now on; None where it is gone.
+        announced: whether it is known from the beginning, to a policy that plans; not so what fails.
     """
 
     kind: str
     name: str
     before: Any
     after: Any
+    announced: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"

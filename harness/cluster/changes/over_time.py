@@ -84,7 +84,9 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     for at in sorted({end for end in ends if end > 0}):
         after = state(at)
         turned = [
-            each.document.content for each in over.timed if holds_at(at)(each) != holds_at(at - 1)(each)
+            (each.document.content, each.announced)
+            for each in over.timed
+            if holds_at(at)(each) != holds_at(at - 1)(each)
         ]
         instants.append(Instant(at, tuple(_edits(before, after, turned))))
         before = after
@@ -120,7 +122,7 @@ def replaced(
         after = state(present)
         if not instants or instants[-1].at != at:
             instants.append(Instant(at, ()))
-        instants[-1] = Instant(at, (*instants[-1].edits, *_edits(before, after, [manifest])))
+        instants[-1] = Instant(at, (*instants[-1].edits, *_edits(before, after, [(manifest, False)])))
         before = after
     return replace(first.cluster, changes=tuple(instants))
 
@@ -184,10 +186,19 @@ def _quantity(value: Any) -> Fraction | None:
     return None if value is None else parse_quantity(value)
 
 
-def _edits(before: _State, after: _State, turned: Sequence[Mapping[str, Any]]) -> Iterator[Edit]:
-    """The objects that change, in the order of the documents that begin or cease to hold."""
-    named = dict.fromkeys((str(each.get("kind")), _name(each)) for each in turned)
-    for kind, name in named:
+def _edits(before: _State, after: _State, turned: Sequence[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:
+    """The objects that change, in the order of the documents that begin or cease to hold.
+
+    Args:
+        before: what was.
+        after: what is then.
+        turned: these documents, with whether they are announced; all of one object have to be.
+    """
+    named: dict[tuple[str, str], bool] = {}
+    for content, announced in turned:
+        key = str(content.get("kind")), _name(content)
+        named[key] = announced and named.get(key, True)
+    for (kind, name), announced in named.items():
         if kind == _TREE:
             quotas = (*before.cluster.elastic_quotas, *after.cluster.elastic_quotas)
             objects = [("ElasticQuota", quota) for quota in dict.fromkeys(quotas)]
@@ -199,7 +210,7 @@ def _edits(before: _State, after: _State, turned: Sequence[Mapping[str, Any]]) -
         for each in objects:
             was, becomes = _object(before, each), _object(after, each)
             if was != becomes or before.specs.get(each) != after.specs.get(each):
-                yield Edit(*each, was, becomes)
+                yield Edit(*each, was, becomes, announced)
 
 
 def _object(state: _State, key: tuple[str, str]) -> Any:

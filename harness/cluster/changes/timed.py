@@ -19,8 +19,10 @@ from harness.cluster.kinds.core import resized
 from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
-FROM, UNTIL = "harness/from", "harness/until"
-"""The annotations: when a document begins to hold, and when it ceases to."""
+FROM, UNTIL, ANNOUNCED = "harness/from", "harness/until", "harness/announced"
+"""The annotations: when a document begins to hold, when it ceases to, and whether that is known before."""
+
+_ANNOUNCED_KINDS = ("Node", "NodePool")
 
 KINDS = (
     "ClusterQueue",
@@ -51,11 +53,13 @@ class Timed(NamedTuple):
         document: the document without its times.
         starts: when it begins to hold; None where it has held all the time.
         ends: when it ceases to; None where it never does.
+        announced: whether both are known before, to a policy that plans.
     """
 
     document: Document
     starts: Moment | None
     ends: Moment | None
+    announced: bool = False
 
     @property
     def has_time(self) -> bool:
@@ -83,10 +87,16 @@ def check_names(document: Document, faults: list[Fault]) -> None:
     if not isinstance(annotations, Mapping) or content.get("kind") not in KINDS:
         return
     for name in annotations:
-        if str(name).startswith(_OURS) and name not in (FROM, UNTIL):
-            where = ", ".join(filter(None, (document.where, _called(content))))
-            what = f"no annotation is called {shown(name)}; {did_you_mean(str(name), (FROM, UNTIL))}"
+        where = ", ".join(filter(None, (document.where, _called(content))))
+        if str(name).startswith(_OURS) and name not in (FROM, UNTIL, ANNOUNCED):
+            what = (
+                f"no annotation is called {shown(name)}; {did_you_mean(str(name), (FROM, UNTIL, ANNOUNCED))}"
+            )
             faults.append(Fault(where, what))
+        elif name == ANNOUNCED and not has_times(content):
+            faults.append(
+                Fault(where, f"{ANNOUNCED} says that a change is known before; give {FROM} as well")
+            )
 
 
 def timed(document: Document, faults: list[Fault]) -> Timed:
@@ -100,6 +110,9 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
     starts, ends = (
         _moment(annotations.pop(name, None), f"{where}: {name}", faults) for name in (FROM, UNTIL)
     )
+    announced = str(annotations.pop(ANNOUNCED, "false")).lower()
+    if announced not in ("true", "false"):
+        faults.append(Fault(f"{where}: {ANNOUNCED}", f"{shown(announced)} is neither true nor false"))
     metadata["annotations"] = annotations
     if not annotations:
         del metadata["annotations"]
@@ -108,7 +121,12 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
         faults.append(Fault(where, f"{shown(kind)} cannot have a time; {', '.join(KINDS)} can"))
     if starts and ends and starts.dated == ends.dated and ends.time <= starts.time:
         faults.append(Fault(where, f"{UNTIL} must be later than {FROM}"))
-    return Timed(Document(document.where, {**content, "metadata": metadata}), starts, ends)
+    if announced == "true" and kind not in _ANNOUNCED_KINDS:
+        faults.append(
+            Fault(where, f"{ANNOUNCED} is for {' and '.join(_ANNOUNCED_KINDS)}: no policy plans {kind}s")
+        )
+    bare = Document(document.where, {**content, "metadata": metadata})
+    return Timed(bare, starts, ends, announced == "true")
 
 
 def _called(content: Mapping[str, Any]) -> str:

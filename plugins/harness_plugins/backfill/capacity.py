@@ -56,11 +56,19 @@ class Capacity(Protocol[R, A, V]):
 
     Attributes:
         others_matter: whether somebody who finds no room may find some when others start.
+        foresees: whether something is announced, so that who runs for a shorter time may find room.
     """
 
     @property
     def others_matter(self) -> bool:
         """See the class."""
+
+    @property
+    def foresees(self) -> bool:
+        """See the class."""
+
+    def advance(self, now: int) -> None:
+        """It is `now`."""
 
     def request(self, job: Job) -> R:
         """What a job asks for; jobs of one shape share the answer."""
@@ -68,8 +76,8 @@ class Capacity(Protocol[R, A, V]):
     def held(self, job: Job) -> A | None:
         """What a job of the manifests has already when it arrives; None for nothing."""
 
-    def assign(self, request: R, job: Job) -> A | None:
-        """What a job can have now, or None."""
+    def assign(self, request: R, job: Job, expected: int) -> A | None:
+        """What a job can have now, for as long as it is expected to run, or None."""
 
     def has_room(self, request: R) -> bool:
         """Whether a job could have something now; where it could not, `assign` has nothing either."""
@@ -89,15 +97,18 @@ class Capacity(Protocol[R, A, V]):
     def decisions(self, job: Job, assignment: A) -> Iterator[Decision]:
         """What starts a job."""
 
-    def refusal(self, request: R, job: Job) -> Refuse | None:
+    def refusal(self, request: R, job: Job, expected: int) -> Refuse | None:
         """Why a job cannot start now, for the record; None where it could."""
 
-    def reserve(self, request: R, job: Job, running: Sequence[Entry[A]], before: V | None) -> V:
+    def reserve(
+        self, request: R, job: Job, expected: int, running: Sequence[Entry[A]], before: V | None
+    ) -> V:
         """The first moment at which a job finds room, when those that run end as expected.
 
         Args:
             request: what it asks for.
             job: the job.
+            expected: how long it is expected to run.
             running: by expected end.
             before: a reservation of the same job that was made earlier.
         """
@@ -105,7 +116,7 @@ class Capacity(Protocol[R, A, V]):
     def reserved(self, reservation: V) -> A | None:
         """What is reserved, where it can be had already though `assign` has nothing."""
 
-    def beside(self, reservation: V, request: R, job: Job, assignment: A) -> A | None:
+    def beside(self, reservation: V, request: R, job: Job, expected: int, assignment: A) -> A | None:
         """What a job can have that runs beyond a reservation and leaves that what it needs; None for nothing.
 
         Where there is something the reservation counts with it from then on.

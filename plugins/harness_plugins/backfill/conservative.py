@@ -90,6 +90,7 @@ class Conservative(Generic[R, A, V]):
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
         """Start the jobs whose reservation has come: decisions, with the job that each starts."""
+        self._capacity.advance(now)
         self._plan.forget(now)
         if self._prolong(now) or any(each.at < now for each in self._waiting):
             self._renew(now)
@@ -114,7 +115,7 @@ class Conservative(Generic[R, A, V]):
         self._waiting = left
         for waiting in new:
             if waiting.job.index not in self._running:
-                refusal = self._capacity.refusal(waiting.request, waiting.job)
+                refusal = self._capacity.refusal(waiting.request, waiting.job, waiting.expected)
                 yield refusal or Refuse(waiting.job, RESERVED, _RESERVED), None
 
     def _place(self, each: Reserved[R, A], now: int) -> None:

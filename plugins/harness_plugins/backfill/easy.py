@@ -71,6 +71,7 @@ class Easy(Generic[R, A, V]):
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
         """Start the jobs that may start now: decisions, with the job that each starts."""
+        self._capacity.advance(now)
         self._prolong(now)
         capacity, waiting, fresh = self._capacity, self._waiting, self._fresh
         self._fresh = []
@@ -85,7 +86,7 @@ class Easy(Generic[R, A, V]):
             if self._first is not None:
                 behind.append(self._first)
             self._first = head
-            refusal = capacity.refusal(head.request, head.job)
+            refusal = capacity.refusal(head.request, head.job, head.expected)
             if refusal is not None:
                 yield refusal, None
         if self._settled and head not in fresh and not capacity.others_matter:
@@ -104,7 +105,7 @@ class Easy(Generic[R, A, V]):
 
     def _for_first(self, head: Waiting[R]) -> A | None:
         """What the first waiting job can have now."""
-        assignment = self._capacity.assign(head.request, head.job)
+        assignment = self._capacity.assign(head.request, head.job, head.expected)
         known = self._reservation
         if assignment is None and known is not None and known.job is head.job:
             return self._capacity.reserved(known)
@@ -120,13 +121,14 @@ class Easy(Generic[R, A, V]):
                 return
             if each.request not in roomy:
                 continue
-            assignment = capacity.assign(each.request, each.job)
+            assignment = capacity.assign(each.request, each.job, each.expected)
             if assignment is None:
-                roomy.discard(each.request)
+                if not capacity.foresees:
+                    roomy.discard(each.request)
                 continue
             reservation = self._reserved_for(head)
             if _end(now, each.expected) > reservation.at:
-                assignment = capacity.beside(reservation, each.request, each.job, assignment)
+                assignment = capacity.beside(reservation, each.request, each.job, each.expected, assignment)
             if assignment is not None:
                 yield from self._start(each, assignment, now)
 
@@ -135,7 +137,7 @@ class Easy(Generic[R, A, V]):
         known = self._reservation
         if known is None or not self._holds:
             before = known if known is not None and known.job is head.job else None
-            known = self._capacity.reserve(head.request, head.job, self._running, before)
+            known = self._capacity.reserve(head.request, head.job, head.expected, self._running, before)
             self._reservation, self._holds = known, True
         return known
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, final
 
 from harness import Job
 from harness.policy import ENDLESS
+from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
 
 
@@ -44,10 +45,12 @@ class NodePlan:
 
     Args:
         snapshot: nodes on which nobody is but by this plan.
+        outlook: what of them can be counted on.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, outlook: Outlook) -> None:
         self._snapshot = snapshot
+        self._outlook = outlook
         self._spans: dict[int, Span] = {}
         self._now = 0
 
@@ -80,6 +83,7 @@ class NodePlan:
         Nobody finds room when others start, unless its pods are to be near theirs.
         """
         snapshot, events = self._snapshot, self._events(now)
+        ahead = self._outlook.moments(now) if self._outlook else []
         self._show(now)
         start, done, hopeful = now, 0, True
         while True:
@@ -89,9 +93,11 @@ class NodePlan:
                 for each in others:
                     self._spans[each.job.index].places.nodes = each.nodes
                 return start, places
-            if done == len(events):
+            if done == len(events) and not ahead:
                 return ENDLESS, Places(job, ())
-            start, hopeful = events[done].time, snapshot.between_pods
+            start = min([*(events[done].time for _ in events[done : done + 1]), *ahead[:1]])
+            hopeful = snapshot.between_pods or start in ahead[:1]
+            ahead = ahead[1:] if start in ahead[:1] else ahead
             while done < len(events) and events[done].time == start:
                 event = events[done]
                 hopeful = hopeful or not event.starts
@@ -117,7 +123,7 @@ class NodePlan:
             events: what happens after that moment.
         """
         snapshot = self._snapshot
-        places = snapshot.find(job)
+        places = snapshot.find_during(job, self._outlook, start, end)
         if places is None:
             return None
         found = [places]
@@ -134,8 +140,9 @@ class NodePlan:
             if not event.starts:
                 snapshot.take(own.job)
                 continue
-            if not snapshot.fits(own):
-                own = snapshot.find(own.job)
+            with snapshot.during(self._outlook, event.time, event.span.end):
+                own = own if snapshot.fits(own) else snapshot.find(own.job)
+            if own is not event.span.places:
                 if own is None:
                     self._show(start)
                     return None

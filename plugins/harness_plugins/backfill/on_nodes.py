@@ -16,7 +16,13 @@ from harness.models.kube.taint_evictions import no_execute
 from harness.policy import ENDLESS
 from harness_plugins.backfill.jobs import Entry
 from harness_plugins.backfill.node_plan import NodePlan
+from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
+
+MAINTENANCE = "ReqNodeNotAvail"
+"""Why a job is refused that would not be over before nodes go, as Slurm calls it."""
+
+_MAINTENANCE = {"message": "there is room for it now, and it would not be over before an announced change"}
 
 
 @final
@@ -43,15 +49,17 @@ class NodeReservation:
 
     Attributes:
         at, job: see `capacity.Reservation`.
+        until: when it is expected to end.
         places: the nodes; None where there are none even when all that ends has ended.
         refused: who would take them, by what it asks for.
     """
 
-    __slots__ = ("at", "job", "places", "refused")
+    __slots__ = ("at", "job", "places", "refused", "until")
 
-    def __init__(self, job: Job, at: int, places: Places | None) -> None:
+    def __init__(self, job: Job, at: int, until: int, places: Places | None) -> None:
         self.job = job
         self.at = at
+        self.until = until
         self.places = places
         self.refused: set[NodeRequest] = set()
 
@@ -61,10 +69,12 @@ class OnNodes:
     """The nodes of a cluster, see `capacity.Capacity`."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._outlook = Outlook(cluster)
+        self._time = 0
         self._begin(cluster)
 
     def _begin(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        cluster = self._cluster = self._outlook.with_coming(cluster)
         self._now = Snapshot(cluster)
         # As it is expected to be when the first waiting job starts, without it.
         self._then = Snapshot(cluster)
@@ -105,6 +115,16 @@ class OnNodes:
         """See `Capacity`: pods may have to be near other ones."""
         return self._now.between_pods
 
+    @property
+    def foresees(self) -> bool:
+        """See `Capacity`."""
+        return bool(self._outlook)
+
+    def advance(self, now: int) -> None:
+        """See `Capacity`."""
+        self._time = now
+        self._outlook.advance(now)
+
     def request(self, job: Job) -> NodeRequest:
         """See `Capacity`."""
         key = job.namespace, job.pod_sets
@@ -117,9 +137,9 @@ class OnNodes:
         """See `Capacity`: a Pod that runs has its node."""
         return self._now.held(job)
 
-    def assign(self, request: NodeRequest, job: Job) -> Places | None:
+    def assign(self, request: NodeRequest, job: Job, expected: int) -> Places | None:
         """See `Capacity`."""
-        return self._now.find(job)
+        return self._now.find_during(job, self._outlook, self._time, self._time + expected)
 
     def has_room(self, request: NodeRequest) -> bool:
         """See `Capacity`."""
@@ -146,11 +166,12 @@ class OnNodes:
             yield Bind(job, range(first, last), self._now.cache.nodes[node].name)
             first = last
 
-    def refusal(self, request: NodeRequest, job: Job) -> Refuse | None:
+    def refusal(self, request: NodeRequest, job: Job, expected: int) -> Refuse | None:
         """See `Capacity`."""
         failure = self._now.failure(job)
         if failure is None:
-            return None
+            foreseen = self.foresees and self.assign(request, job, expected) is None
+            return Refuse(job, MAINTENANCE, _MAINTENANCE) if foreseen else None
         pod = {"pod": failure.pod.name} if job.pods > 1 else {}
         return Refuse(job, UNSCHEDULABLE, {**pod, **failure.detail})
 
@@ -158,6 +179,7 @@ class OnNodes:
         self,
         request: NodeRequest,
         job: Job,
+        expected: int,
         running: Sequence[Entry[Places]],
         before: NodeReservation | None,
     ) -> NodeReservation:
@@ -166,46 +188,57 @@ class OnNodes:
         Pods are placed one by one, so that a job can find no nodes where there are more than before. Those
         that were reserved before are nodes for it all the same.
         """
-        snapshot = self._then
+        snapshot, ends = self._then, {end: list(group) for end, group in groupby(running, key=_end)}
         snapshot.show({each.job.index: each.assignment for _, each in running})
-        for end, group in groupby(running, key=_end):
-            for _, each in group:
+        moments = sorted({*ends, *self._outlook.moments(self._time)}) if self._outlook else ends
+        for at in moments:
+            for _, each in ends.get(at, ()):
                 snapshot.take(each.job)
-            places = snapshot.find(job)
-            if places is None and before is not None and before.places is not None:
-                places = before.places if snapshot.fits(before.places) else None
+            until = min(at + expected, ENDLESS)
+            with snapshot.during(self._outlook, at, until):
+                places = snapshot.find(job)
+                if places is None and before is not None and before.places is not None:
+                    places = before.places if snapshot.fits(before.places) else None
             if places is not None:
-                return NodeReservation(job, end, places)
-        return NodeReservation(job, ENDLESS, None)
+                return NodeReservation(job, at, until, places)
+        return NodeReservation(job, ENDLESS, ENDLESS, None)
 
     def reserved(self, reservation: NodeReservation) -> Places | None:
         """See `Capacity`."""
-        places = reservation.places
-        return places if places is not None and self._now.fits(places) else None
+        places, length = reservation.places, reservation.until - reservation.at
+        with self._now.during(self._outlook, self._time, self._time + length):
+            return places if places is not None and self._now.fits(places) else None
 
     def beside(
-        self, reservation: NodeReservation, request: NodeRequest, job: Job, assignment: Places
+        self,
+        reservation: NodeReservation,
+        request: NodeRequest,
+        job: Job,
+        expected: int,
+        assignment: Places,
     ) -> Places | None:
         """See `Capacity`: on the nodes that suit it best, else on those that are not reserved."""
         if request in reservation.refused or reservation.places is None:
             return None
         if self._leave(reservation, assignment):
             return assignment
-        others = self._but_reserved(job, reservation.places)
+        with self._now.during(self._outlook, self._time, self._time + expected):
+            others = self._but_reserved(job, reservation.places)
         if others is not None and self._leave(reservation, others):
             return others
-        reservation.refused.add(request)
+        if not self.foresees:
+            reservation.refused.add(request)
         return None
 
     def plan(self) -> NodePlan:
         """See `Capacity`."""
-        return NodePlan(self._then)
+        return NodePlan(self._then, self._outlook)
 
     def _leave(self, reservation: NodeReservation, places: Places) -> bool:
         """Whether the reservation can be kept with a job on some nodes, which then is there."""
         snapshot = self._then
         snapshot.put(places)
-        found = snapshot.find(reservation.job)
+        found = snapshot.find_during(reservation.job, self._outlook, reservation.at, reservation.until)
         if found is None:
             snapshot.take(places.job)
             return False

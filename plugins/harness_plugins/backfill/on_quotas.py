@@ -37,17 +37,23 @@ class QuotaReservation:
 class OnQuotas:
     """The quota trees of a cluster, see `Capacity`."""
 
-    others_matter = False
+    others_matter = foresees = False
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
         quotas = self._quotas = Quotas(cluster, borrow=options["borrow"])
         self.request = quotas.request
-        self.assign = quotas.assign
         self.has_room = quotas.has_room
         self.fits = quotas.fits
         self.charge = quotas.charge
         self.refund = quotas.refund
         self.follow = quotas.follow
+
+    def advance(self, now: int) -> None:
+        """See `Capacity`: no change of quotas is foreseen."""
+
+    def assign(self, request: Request, job: Job, expected: int) -> Assignment | None:
+        """See `Capacity`."""
+        return self._quotas.assign(request, job)
 
     def held(self, job: Job) -> Assignment | None:
         """See `Capacity`: Pods of the manifests run on nodes, and here are none."""
@@ -61,7 +67,7 @@ class OnQuotas:
         """See `Capacity`."""
         yield Admit(job, assignment.flavors)
 
-    def refusal(self, request: Request, job: Job) -> Refuse | None:
+    def refusal(self, request: Request, job: Job, expected: int) -> Refuse | None:
         """See `Capacity`."""
         return None if self.has_room(request) else Refuse(job, NO_QUOTA, self._quotas.shortage(request))
 
@@ -69,6 +75,7 @@ class OnQuotas:
         self,
         request: Request,
         job: Job,
+        expected: int,
         running: Sequence[Entry[Assignment]],
         before: QuotaReservation | None,
     ) -> QuotaReservation:
@@ -91,7 +98,12 @@ class OnQuotas:
         return None
 
     def beside(
-        self, reservation: QuotaReservation, request: Request, job: Job, assignment: Assignment
+        self,
+        reservation: QuotaReservation,
+        request: Request,
+        job: Job,
+        expected: int,
+        assignment: Assignment,
     ) -> Assignment | None:
         """See `Capacity`."""
         taken = assignment.node, assignment.cells

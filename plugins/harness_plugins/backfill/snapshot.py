@@ -19,6 +19,7 @@ from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.refusal import node_detail
 from harness.models.kube.taint_evictions import tolerated_for
+from harness_plugins.backfill.outlook import Outlook
 
 _FINE = 1 << 20
 """Parts of a node's amount in which requests are compared."""
@@ -143,6 +144,13 @@ class Snapshot:
         self._undo(placed)
         return None if nodes is None else Places(job, nodes)
 
+    def find_during(self, job: Job, outlook: Outlook, start: int, end: int) -> Places | None:
+        """Nodes that can be counted on from `start` to before `end`, for all pods of a job."""
+        if not outlook:
+            return self.find(job)
+        with self.during(outlook, start, end):
+            return self.find(job)
+
     def failure(self, job: Job) -> Failure | None:
         """Why there are none; None where there are some."""
         placed, failed = self._place(job)
@@ -189,6 +197,17 @@ class Snapshot:
             here, there = self.cache.nodes[position], other.cache.nodes[position]
             less = [max(0, mine - its) for mine, its in zip(here.free, there.free, strict=True)]
             lost.append((here, less, max(0, here.slots - there.slots)))
+        with self._without(lost):
+            yield
+
+    @contextmanager
+    def during(self, outlook: Outlook, start: int, end: int) -> Iterator[None]:
+        """Leave nodes no more room than can be counted on from `start` to before `end`."""
+        with self._without(list(outlook.less(self.cache, start, end)) if outlook else ()):
+            yield
+
+    @contextmanager
+    def _without(self, lost: Sequence[tuple[NodeInfo, Sequence[int], int]]) -> Iterator[None]:
         for node, less, slots in lost:
             self._lessen(node, less, slots)
         yield

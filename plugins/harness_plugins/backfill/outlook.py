@@ -1,0 +1,107 @@
+"""What is known of nodes before it happens: announced changes of what they have, as of maintenance.
+
+A node that fails is not announced. What is announced of labels, taints and cordons is not foreseen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, final
+
+from harness import Cluster
+from harness.base.frozen import Frozen
+from harness.models.cluster import Node
+from harness.models.kube.cache import Cache
+from harness.models.kube.node import NodeInfo
+
+_NOBODY = 1 << 40
+"""More pods than any node takes."""
+
+
+class Step(NamedTuple):
+    """What a node is from a time on; None where it is not there."""
+
+    at: int
+    node: Node | None
+
+
+class Less(NamedTuple):
+    """By how much less of a node can be counted on than it has: of each resource, and of pods."""
+
+    node: NodeInfo
+    amounts: Sequence[int]
+    pods: int
+
+
+@final
+class Outlook:
+    """The announced changes of a cluster, and what of nodes can be counted on.
+
+    Args:
+        cluster: with all that changes of it.
+
+    Attributes:
+        times: when something announced happens, in order.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._steps: dict[str, list[Step]] = {}
+        for at, edits in cluster.changes:
+            for edit in edits:
+                before, after = (
+                    None if each is None else each.allocatable for each in (edit.before, edit.after)
+                )
+                if edit.kind == "Node" and edit.announced and before != after:
+                    self._steps.setdefault(edit.name, []).append(Step(at, edit.after))
+        self.times = sorted({step.at for steps in self._steps.values() for step in steps})
+        self._now = -1
+        self._there: Mapping[str, Node] = {}
+
+    def __bool__(self) -> bool:
+        """Whether anything is announced that has not happened."""
+        return bool(self.times) and self.times[-1] > self._now
+
+    def advance(self, now: int) -> None:
+        """It is `now`."""
+        self._now = now
+
+    def with_coming(self, cluster: Cluster) -> Cluster:
+        """A cluster with those nodes, too, that are not there and are announced to come."""
+        self._there = cluster.nodes
+        coming = {
+            name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)
+            for name, steps in self._steps.items()
+            if name not in cluster.nodes
+        }
+        found = {name: node for name, node in coming.items() if node is not None}
+        return replace(cluster, nodes=Frozen({**cluster.nodes, **found})) if found else cluster
+
+    def less(self, cache: Cache, start: int, end: int) -> Iterator[Less]:
+        """What cannot be counted on for all of the time from `start` to before `end`."""
+        for name, steps in self._steps.items():
+            info = cache.by_name.get(name)
+            if info is None:
+                continue
+            ahead = [Step(self._now, self._there.get(name)), *(step for step in steps if step.at > self._now)]
+            first = max(0, bisect_right(ahead, start, key=_at) - 1)
+            states = [step.node for step in ahead[first:] if step.at < end or step is ahead[first]]
+            there = [node for node in states if node is not None]
+            if len(there) < len(states):
+                yield Less(info, (), _NOBODY)
+                continue
+            amounts = [
+                has - min(has, *(node.allocatable.get(resource, 0) for node in there))
+                for resource, has in zip(cache.names, info.allocatable, strict=True)
+            ]
+            if any(amounts):
+                yield Less(info, amounts, 0)
+
+    def moments(self, now: int) -> list[int]:
+        """When something announced happens after now."""
+        return [at for at in self.times if at > now]
+
+
+def _at(step: Step) -> int:
+    return step.at
