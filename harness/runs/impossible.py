@@ -178,7 +178,9 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
 def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
     """Each job that can never start, with the reason, in the order of the trace."""
     frame = trace.frame
-    own = _OWN - {"submit_time"} if cluster.changes else _OWN
+    # Whether a job fits nodes that come and go does not depend on when it arrives, see `OverTime`.
+    others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)
+    own = _OWN - {"submit_time"} if others_change else _OWN
     names = [name for name in frame.columns if name not in own and column_of(name) is not None]
     if has_pod_sets(frame) or any(frame.schema[name].is_nested() for name in names):
         for chunk in Jobs(JobColumns(trace, cluster)).chunks():

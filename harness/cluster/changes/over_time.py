@@ -8,17 +8,18 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault
-from harness.base.units import date_text, format_duration, parse_quantity
+from harness.base.frozen import Frozen
+from harness.base.units import INT64_MAX, date_text, format_duration, parse_quantity
 from harness.cluster.changes.edits import PLACES, Edit, Instant
 from harness.cluster.changes.remake import remade
 from harness.cluster.changes.timed import FROM, Moment, OverTime, Timed
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.documents import Document
 
 _KUEUE = ("ClusterQueue", "Cohort")
 _QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _TREE = "ElasticQuotaTree"
-_POOL = "NodePool"
+_POOL, _NODE = "NodePool", "Node"
 
 
 class _State(NamedTuple):
@@ -31,6 +32,55 @@ class _State(NamedTuple):
 
     cluster: Cluster
     specs: Mapping[tuple[str, str], object]
+
+    def with_nodes(self, nodes: Mapping[str, Node | None]) -> _State:
+        """The same with some other nodes; None where there is none."""
+        there = {name: node for name, node in self.cluster.nodes.items() if name not in nodes}
+        there |= {name: node for name, node in nodes.items() if node is not None}
+        return self._replace(cluster=replace(self.cluster, nodes=Frozen(there)))
+
+
+class _Nodes:
+    """Reads nodes alone where nothing else turns: no rule of manifests is between nodes and other objects.
+
+    Args:
+        cluster: what the manifests say, with their times.
+        over: the same manifests.
+    """
+
+    def __init__(self, cluster: Cluster, over: OverTime) -> None:
+        self._cluster = cluster
+        self._over = over
+        self._known: dict[tuple[str, tuple[int, ...]], Node | None] = {}
+
+    def are(self, contents: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether all of these documents are of nodes."""
+        return self._cluster.scale == 1 and all(each.get("kind") == _NODE for each in contents)
+
+    def of(
+        self, contents: Iterable[Mapping[str, Any]], holds: Callable[[Timed], bool], source: str
+    ) -> dict[str, Node | None]:
+        """The nodes that documents are of; None where there is none.
+
+        Raises:
+            ClusterError: one is faulty.
+        """
+        found = {}
+        for content in contents:
+            parts: list[int] = []
+
+            def holds_too(each: Timed, parts: list[int] = parts) -> bool:
+                if held := holds(each):
+                    parts.append(id(each))
+                return held
+
+            documents = list(self._over.one(content, holds_too))
+            key = _name(content), tuple(parts)
+            if key not in self._known:
+                made = remade(self._cluster, documents, source) if documents else None
+                self._known[key] = None if made is None else made.nodes.get(key[0])
+            found[key[0]] = self._known[key]
+        return found
 
 
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
@@ -67,7 +117,12 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
         return holds
 
-    ends = [since(at) for each in over.timed for at in (each.starts, each.ends) if at is not None]
+    turning: dict[int, dict[int, Timed]] = {}
+    for number, each in enumerate(over.timed):
+        for moment in (each.starts, each.ends):
+            if moment is not None:
+                turning.setdefault(since(moment), {})[number] = each
+    nodes = _Nodes(cluster, over)
     states: dict[tuple[bool, ...], _State] = {}
 
     def state(now: int) -> _State:
@@ -81,16 +136,30 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
     first = before = state(0)
     instants = []
-    for at in sorted({end for end in ends if end > 0}):
-        after = state(at)
+    for at in sorted(each for each in turning if each > 0):
+        holds, held = holds_at(at), holds_at(at - 1)
         turned = [
             (each.document.content, each.announced)
-            for each in over.timed
-            if holds_at(at)(each) != holds_at(at - 1)(each)
+            for _, each in sorted(turning[at].items())
+            if holds(each) != held(each)
         ]
+        if nodes.are(content for content, _ in turned):
+            after = before.with_nodes(nodes.of((content for content, _ in turned), holds, cluster.source))
+            faults += _uncountable(after.cluster)
+        else:
+            after = state(at)
         instants.append(Instant(at, tuple(_edits(before, after, turned))))
         before = after
+    if faults:
+        raise ClusterError(cluster.source, faults)
     return replace(first.cluster, source=cluster.source, files=cluster.files, changes=tuple(instants))
+
+
+def _uncountable(cluster: Cluster) -> Iterator[Fault]:
+    """What all nodes together have too much of."""
+    for resource in {name: None for node in cluster.nodes.values() for name in node.allocatable}:
+        if sum(node.allocatable.get(resource, 0) for node in cluster.nodes.values()) > INT64_MAX:
+            yield Fault("", f"{resource} of all nodes is at some time more than 64 bits can count")
 
 
 def replaced(
@@ -142,17 +211,27 @@ def check_states(cluster: Cluster) -> None:
     if faults:
         raise ClusterError(cluster.source, faults)
     known: set[tuple[bool, ...]] = set()
-    for moment in sorted({at for each in over.timed for at in (each.starts, each.ends) if at is not None}):
+    nodes = _Nodes(cluster, over)
+    turning: dict[Moment, list[Any]] = {}
+    for each in over.timed:
+        for at in (each.starts, each.ends):
+            if at is not None:
+                turning.setdefault(at, []).append(each.document.content)
+    for moment in sorted(turning):
 
         def holds(each: Timed, moment: Moment = moment) -> bool:
             begun = each.at_first or (each.starts is not None and _passed(each.starts, moment))
             return begun and not (each.ends is not None and _passed(each.ends, moment))
 
+        time = date_text(moment.time) if moment.dated else format_duration(moment.time)
+        source = f"{cluster.source}, at {time}"
+        if known and nodes.are(turning[moment]):
+            nodes.of(turning[moment], holds, source)
+            continue
         held = tuple(map(holds, over.timed))
         if held not in known:
             known.add(held)
-            time = date_text(moment.time) if moment.dated else format_duration(moment.time)
-            remade(cluster, over.documents(holds), f"{cluster.source}, at {time}")
+            remade(cluster, over.documents(holds), source)
 
 
 def _passed(moment: Moment, now: Moment) -> bool:

@@ -7,7 +7,7 @@ A document with a time is a patch where its object was given before it, else it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
@@ -187,7 +187,7 @@ class OverTime:
         self._faults = faults
         self._objects: list[list[Timed]] = []  # each an object, and the patches over it
         self.timed: list[Timed] = []
-        known: dict[_Key, list[Timed]] = {}
+        known = self._known = dict[_Key, list[Timed]]()
         for document in documents:
             found = timed(document, faults)
             if found.has_time:
@@ -201,16 +201,25 @@ class OverTime:
 
     def documents(self, holds: Callable[[Timed], bool]) -> Iterator[Document]:
         """The objects that are there, with the patches that hold."""
-        for first, *patches in self._objects:
-            if first.has_time and not holds(first):
+        for each in self._objects:
+            yield from self._held(each, holds)
+
+    def one(self, content: Any, holds: Callable[[Timed], bool]) -> Iterator[Document]:
+        """The same of the object alone that a document is, or is a patch over."""
+        yield from self._held(self._known[_key(content)], holds)
+
+    def _held(self, parts: Sequence[Timed], holds: Callable[[Timed], bool]) -> Iterator[Document]:
+        """An object, if it is there, with those of the patches over it that hold."""
+        first, *patches = parts
+        if first.has_time and not holds(first):
+            return
+        where, content = first.document.where, first.document.content
+        for patch in patches:
+            if content is None or not holds(patch):
                 continue
-            where, content = first.document.where, first.document.content
-            for patch in patches:
-                if content is None or not holds(patch):
-                    continue
-                where = patch.document.where or where
-                content = Merge(where, self._faults).merged(content, patch.document.content)
-            if content is not None:
-                before = first.document.content
-                parts = [content] if content is before else resized(content, before)
-                yield from (Document(where, part) for part in parts)
+            where = patch.document.where or where
+            content = Merge(where, self._faults).merged(content, patch.document.content)
+        if content is not None:
+            before = first.document.content
+            for part in [content] if content is before else resized(content, before):
+                yield Document(where, part)
