@@ -55,11 +55,10 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
     for at, edits in cluster.changes:
         for edit in edits:
             cluster = edit.on(cluster)
-        now = replace(cluster, changes=())
         if all(edit.kind == "Node" for edit in edits):
-            after = {**before, "capacity": dict(now.capacity)}
+            after = {**before, "capacity": dict(cluster.capacity)}
         else:
-            after = _facts(now, by_elastic_quotas=by_elastic_quotas)
+            after = _facts(replace(cluster, changes=()), by_elastic_quotas=by_elastic_quotas)
         found.append(
             {
                 "at_us": at,

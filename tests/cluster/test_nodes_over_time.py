@@ -148,3 +148,37 @@ def test_topologies_with_nodes_that_change_are_refused() -> None:
     cluster = moving(*TOPOLOGY)
     with pytest.raises(HarnessError, match="a flavor has a topology: that is not modelled"):
         policy.factory(cluster, Engine([], cluster, Decisions()).view, resolve(policy.options, {}, owner=""))
+
+
+def test_nodes_that_become_too_large_to_be_counted_together_are_a_fault() -> None:
+    """As they are at first; a node that is read alone is no exception."""
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "status": {"allocatable": {"memory": "5Ei"}},
+        }
+        for name in ("a", "b")
+    ]
+    nodes[1]["metadata"] = {"name": "b", "annotations": {"harness/from": "1h"}}
+    with pytest.raises(HarnessError, match="memory of all nodes is more than 64 bits can count then"):
+        unrolled(cluster_from(nodes, "the test"), None)
+
+
+def test_a_capacity_that_follows_an_edit_is_the_sum_over_nodes() -> None:
+    """Also where the last node with a resource goes, or the first one comes."""
+    gpu = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "g"}}
+    gpu |= {"status": {"allocatable": {"cpu": 1, "nvidia.com/gpu": 8}}}
+    patches = [
+        over("Node", "g", "1h", "2h", **{"$patch": "delete"}),
+        over("Node", "gpu-1", "3h", **{"$patch": "delete"}),
+    ]
+    cluster = unrolled(patched(cluster_from([POOL, gpu], "the test"), patches), None)
+    for edit in (edit for instant in cluster.changes for edit in instant.edits):
+        cluster = edit.on(cluster)
+        summed: dict[str, int] = {}
+        for node in cluster.nodes.values():
+            for resource, amount in node.allocatable.items():
+                summed[resource] = summed.get(resource, 0) + amount
+        assert dict(cluster.capacity) == summed

@@ -53,6 +53,8 @@ class Edit(NamedTuple):
             objects[key] = self.after
         placed: dict[str, Any] = {place: Frozen(objects)}
         changed = replace(cluster, **placed)
+        if self.kind == "Node" and (capacity := _capacity(self, cluster)):
+            changed.__dict__["capacity"] = capacity  # as it would be added up of all nodes
         if self.kind not in ("ClusterQueue", "Cohort"):
             return changed
         missing = {name for name in _named(changed) if name and name not in changed.cohorts}
@@ -60,6 +62,15 @@ class Edit(NamedTuple):
             return changed
         implied = {name: Cohort(name) for name in sorted(missing)}
         return replace(changed, cohorts=Frozen({**changed.cohorts, **implied}))
+
+
+def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
+    """The capacity once a node is another one; None where a resource may be gone with it, or be new."""
+    total = dict(cluster.capacity)
+    for node, sign in ((edit.before, -1), (edit.after, 1)):
+        for resource, amount in () if node is None else node.allocatable.items():
+            total[resource] = total.get(resource, 0) + sign * amount
+    return Frozen(total) if all(total.values()) else None
 
 
 def _named(cluster: Cluster) -> Iterable[str]:

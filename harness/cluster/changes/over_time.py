@@ -135,6 +135,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
         return states[held]
 
     first = before = state(0)
+    total = dict(first.cluster.capacity) if first.cluster.nodes else {}
     instants = []
     for at in sorted(each for each in turning if each > 0):
         holds, held = holds_at(at), holds_at(at - 1)
@@ -145,21 +146,26 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
         ]
         if nodes.are(content for content, _ in turned):
             after = before.with_nodes(nodes.of((content for content, _ in turned), holds, cluster.source))
-            faults += _uncountable(after.cluster)
         else:
             after = state(at)
         instants.append(Instant(at, tuple(_edits(before, after, turned))))
+        for edit in instants[-1].edits:
+            faults += _uncountable(edit, total)
         before = after
     if faults:
         raise ClusterError(cluster.source, faults)
     return replace(first.cluster, source=cluster.source, files=cluster.files, changes=tuple(instants))
 
 
-def _uncountable(cluster: Cluster) -> Iterator[Fault]:
-    """What all nodes together have too much of."""
-    for resource in {name: None for node in cluster.nodes.values() for name in node.allocatable}:
-        if sum(node.allocatable.get(resource, 0) for node in cluster.nodes.values()) > INT64_MAX:
-            yield Fault("", f"{resource} of all nodes is at some time more than 64 bits can count")
+def _uncountable(edit: Edit, total: dict[str, int]) -> Iterator[Fault]:
+    """What all nodes together have too much of once one is another; brings the total up to date."""
+    if edit.kind == _NODE:
+        for node, sign in ((edit.before, -1), (edit.after, 1)):
+            for resource, amount in () if node is None else node.allocatable.items():
+                total[resource] = total.get(resource, 0) + sign * amount
+        for resource in () if edit.after is None else edit.after.allocatable:
+            if total[resource] > INT64_MAX:
+                yield Fault(str(edit), f"{resource} of all nodes is more than 64 bits can count then")
 
 
 def replaced(

@@ -148,9 +148,10 @@ class Cache:
         for rank, node in enumerate(ranked):
             node.rank = rank
         for position, node in enumerate(nodes):
-            node.position = position
-            for pod in node.pods:
-                pod.node = position
+            if node.position != position:
+                node.position = position
+                for pod in node.pods:
+                    pod.node = position
         self.nodes[:] = nodes
         self.version += 1
         self._begin_log()

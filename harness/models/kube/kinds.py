@@ -85,6 +85,7 @@ class Kinds:
         self._scheduler = scheduler
         self._cluster = cluster
         self._groups = groups
+        self._specs: dict[tuple[PodSet, str], tuple[Template, GroupReference | None]] = {}
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
@@ -105,7 +106,10 @@ class Kinds:
         """
         kind = self._kinds.get((pod_set, job.namespace))
         if kind is None:
-            template, group = self._read(job, pod_set)
+            known = self._specs.get((pod_set, job.namespace))
+            if known is None:
+                known = self._specs[pod_set, job.namespace] = self._read(job, pod_set)
+            template, group = known
             found = manifest_of(pod_set)
             node, start = (found.node, found.start) if found is not None else ("", None)
             nominated = found.nominated_node if found is not None else ""

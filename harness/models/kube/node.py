@@ -20,6 +20,7 @@ class NodeInfo:
     """One node.
 
     Attributes:
+        manifest: the node as it is; another object where anything of it has changed.
         position: its place in the order in which nodes are looked at.
         rank: its place in the order of names, which decides between nodes that are equal otherwise.
         allocatable: amount of each resource, by index; 0 for one that it does not have.
@@ -35,11 +36,12 @@ class NodeInfo:
 
     __slots__ = (
         "_balance", "_balance_of", "_ordered", "_ordered_of", "allocatable", "free", "generation", "labels",
-        "name", "nominated", "pods", "ports", "position", "rank", "scored_cpu", "scored_memory", "slots",
-        "taints", "unschedulable",
+        "manifest", "name", "nominated", "pods", "ports", "position", "rank", "scored_cpu", "scored_memory",
+        "slots", "taints", "unschedulable",
     )  # fmt: skip
 
     def __init__(self, node: Node, position: int, rank: int, resources: Mapping[str, int]) -> None:
+        self.manifest = node
         self.name = node.name
         self.position = position
         self.rank = rank
@@ -63,6 +65,7 @@ class NodeInfo:
     def become(self, node: Node, resources: Mapping[str, int]) -> None:
         """The node is another one from now on, with the same pods on it; it may have less than they hold."""
         held = [has - free for has, free in zip(self.allocatable, self.free, strict=True)]
+        self.manifest = node
         self.labels = node.labels
         self.taints = node.taints
         self.unschedulable = node.unschedulable

@@ -124,6 +124,8 @@ class Scheduling:
         self._hard_weight = hard_affinity_weight
         self.start = 0
         self._shapes: dict[Shape, ShapeNodes] = {}
+        self._behind: set[Shape] = set()  # those that have not followed since nodes changed
+        self._resources = len(cache.names)
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
         self._affinities: dict[Template, AffinityRules] = {}
         self.renew()
@@ -134,7 +136,10 @@ class Scheduling:
         self._fit_score = fit_score(self._scoring, cache.resources)
         self.wanted = nodes_to_find(len(cache.nodes), self._percentage)
         self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
-        self._shapes.clear()
+        if self._resources != len(cache.names):  # shapes count by resources
+            self._resources = len(cache.names)
+            self._shapes.clear()
+        self._behind = set(self._shapes)
         self._spreads.clear()
 
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
@@ -315,6 +320,9 @@ class Scheduling:
             if len(self._shapes) >= _MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
             nodes = ShapeNodes(shape, self.cache, self._fit_score)
+        elif shape in self._behind:
+            nodes.follow()
+        self._behind.discard(shape)
         self._shapes[shape] = nodes  # last in the order of use
         nodes.refresh()
         return nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
+from harness.cluster.model import Node
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import oversized, ports_taken, resources_short, unchanging
@@ -53,32 +54,67 @@ class ShapeNodes:
     """
 
     def __init__(self, shape: Shape, cache: Cache, fit_score: FitScore = least_allocated) -> None:
-        nodes = cache.nodes
         self._fit_score = fit_score
         self.shape = shape
         self._cache = cache
-        self._seen = cache.version
-        names = shape.spec.node_names
-        self._fixed = [
-            NOT_SELECTED if names is not None and node.name not in names else unchanging(shape, node)
-            for node in nodes
+        # By position: the nodes that were looked at, as they were then.
+        self._nodes: list[NodeInfo] = []
+        self._manifests: list[Node] = []
+        self._generations: list[int] = []
+        self._facts: list[tuple[Status | None, bool, int, int]] = []
+        self.kinds = bytearray()
+        self.keys: list[int] = []
+        self.follow()
+
+    def follow(self) -> None:
+        """Nodes have come, gone or changed, or their order has: look at those that are others than before."""
+        nodes, names = self._cache.nodes, self.shape.spec.node_names
+        before = {node: place for place, node in enumerate(self._nodes)}
+        places = [before.get(node, -1) for node in nodes]
+        if min(len(before), len(nodes)) < 2:  # an only node needs no score
+            places = [-1] * len(nodes)
+        known = [
+            at
+            for at, place in enumerate(places)
+            if place >= 0 and self._manifests[place] is nodes[at].manifest
         ]
-        self._too_small = [oversized(shape, node) for node in nodes]
+        there = set(known)
+        facts = [
+            self._facts[place] if at in there else self._found(nodes[at]) for at, place in enumerate(places)
+        ]
+        self._facts = facts
+        self._fixed = [each[0] for each in facts]
+        self._too_small = [each[1] for each in facts]
+        self.taints = [each[2] for each in facts]
+        self.preferred = [each[3] for each in facts]
+        kinds, keys, generations = bytearray([FIXED]) * len(nodes), [NO_KEY] * len(nodes), [-1] * len(nodes)
+        for at in known:
+            place = places[at]
+            kinds[at], generations[at] = self.kinds[place], self._generations[place]
+            if self.keys[place] != NO_KEY:
+                keys[at] = self.keys[place] & ~_RANK | nodes[at].rank
+        self.kinds, self.keys, self._generations = kinds, keys, generations
+        self._nodes, self._manifests = list(nodes), [node.manifest for node in nodes]
         self._ruled_out_by = frozenset(status.plugin for status in self._fixed if status is not None)
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
-        self.taints = [intolerable_taints(shape, node) for node in nodes]
-        self.preferred = [preferred_nodes(shape, node) for node in nodes]
-        open_nodes = [node.position for node in nodes if self._fixed[node.position] is None]
+        open_nodes = [position for position, status in enumerate(self._fixed) if status is None]
         self.varied = any(
             len({raw[position] for position in open_nodes}) > 1 for raw in (self.taints, self.preferred)
         )
         self.named = None if names is None else sum(node.name in names for node in nodes)
         self._helpful = [position for position in open_nodes if not self._too_small[position]]
-        self.kinds = bytearray([FIXED]) * len(nodes)
-        self.keys = [NO_KEY] * len(nodes)
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
-        for node in nodes:
-            self._evaluate(node)
+        for node, generation in zip(nodes, generations, strict=True):
+            if node.generation != generation:
+                self._evaluate(node)
+        self._seen = self._cache.version
+
+    def _found(self, node: NodeInfo) -> tuple[Status | None, bool, int, int]:
+        """What pods that come and go do not change."""
+        shape, names = self.shape, self.shape.spec.node_names
+        named = names is None or node.name in names
+        fixed = unchanging(shape, node) if named else NOT_SELECTED
+        return fixed, oversized(shape, node), intolerable_taints(shape, node), preferred_nodes(shape, node)
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
@@ -98,6 +134,7 @@ class ShapeNodes:
 
     def _evaluate(self, node: NodeInfo) -> None:
         position, shape = node.position, self.shape
+        self._generations[position] = node.generation
         if self._fixed[position] is not None:
             return
         key = NO_KEY
