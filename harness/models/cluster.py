@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.base.pod_set import TopologyRequest
+from harness.cluster.changes.edits import Instant, ever
 from harness.cluster.kinds.containers import Container, saturating_amounts
 from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.kinds.device_claims import ALL as ALL_DEVICES
@@ -98,6 +99,7 @@ __all__ = [
     "FlavorFungibility",
     "FlavorQuotas",
     "GroupReference",
+    "Instant",
     "KueueConfiguration",
     "LocalQueue",
     "Membership",
@@ -122,6 +124,7 @@ __all__ = [
     "TopologyRequest",
     "WaitForPodsReady",
     "Workload",
+    "ever",
     "frozen",
     "group_name",
     "is_koordinators",

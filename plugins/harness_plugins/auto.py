@@ -33,9 +33,9 @@ def _make(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
 
 
 def _by_elastic_quotas(cluster: Cluster) -> bool:
-    from harness_plugins.elastic_quota.policy import quotas_of_auto
+    from harness_plugins.elastic_quota.policy import by_quotas
 
-    return bool(quotas_of_auto(cluster))
+    return by_quotas(cluster)
 
 
 def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:

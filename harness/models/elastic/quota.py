@@ -30,20 +30,27 @@ class Quota:
         runtime: resource -> what it may use, as was worked out last; None where nothing but `max` bounds it.
     """
 
-    __slots__ = ("_core", "firm", "leaving", "line", "max", "min", "name", "runtime", "used")
+    __slots__ = (
+        "_core", "_only_named", "firm", "leaving", "line", "max", "min", "name", "runtime", "used"
+    )  # fmt: skip
 
     def __init__(self, manifest: ElasticQuota, *, only_named: bool = False) -> None:
         self.name = manifest.name
+        self._only_named = only_named
+        self.runtime: Amounts | None = None
+        self.become(manifest)
+
+    def become(self, manifest: ElasticQuota) -> None:
+        """It is what its manifest says, and nothing is charged."""
         self.line: tuple[Quota, ...] = (self,)
         self.min = dict(manifest.min or {})
-        core = () if only_named else CORE_RESOURCES
+        core = () if self._only_named else CORE_RESOURCES
         self.max = {each: manifest.max_of(each) for each in (*core, *(manifest.max or ()))}
         # A bound that is none is never exceeded, and bounds are asked a million times.
         self._core = [(each, self.max[each]) for each in core if self.max[each] != UNLIMITED]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
         self.firm: dict[str, int] = {}
-        self.runtime: Amounts | None = None
 
     def __repr__(self) -> str:
         return f"<Quota {self.name}>"

@@ -6,60 +6,16 @@ of the rules: Koordinator's `GroupQuotaManager` and `RuntimeQuotaCalculator` of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import final
 
 from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.model import UNLIMITED
+from harness.models.elastic.sharing import Part, fair_shares
 
 DEFAULT_QUOTA_RESOURCES = ("cpu", "memory")
 """What the `max` of Koordinator's default quota names, which counts the pods without a quota."""
-
-
-class Part(NamedTuple):
-    """What one quota has to do with the sharing of one resource.
-
-    Attributes:
-        name: decides who gets a left-over unit where remainders are equal.
-        request: what its pods ask for, running or waiting, at most its `max`.
-        least: what is guaranteed to it.
-        weight: its weight in sharing what is left; with 0 it gets no more than its guarantee.
-        lends: whether others may use what it does not ask for of its guarantee.
-    """
-
-    name: str
-    request: int
-    least: int
-    weight: int
-    lends: bool = True
-
-
-def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
-    """The runtime of each quota: its guarantee as far as it asks for it, and a weighted part of what is left.
-
-    What is left is handed out in rounds by largest remainder; who has what it asks for leaves, and its
-    surplus is shared by the others. Guarantees are kept even where their sum exceeds the total.
-
-    Args:
-        total: what there is to share.
-        parts: the quotas.
-    """
-    shares = [part.least if part.request > part.least or not part.lends else part.request for part in parts]
-    open_ = [index for index, part in enumerate(parts) if part.request > part.least and part.weight > 0]
-    left = total - sum(shares)
-    while left > 0 and open_:
-        whole = sum(parts[index].weight for index in open_)
-        given = {index: divmod(parts[index].weight * left, whole) for index in open_}
-        units = left - sum(base for base, _ in given.values())
-        first = sorted(open_, key=lambda index: (-given[index][1], parts[index].name))[:units]
-        left = 0
-        for index in open_:
-            shares[index] += given[index][0] + (index in first)
-            surplus = max(shares[index] - parts[index].request, 0)
-            shares[index] -= surplus
-            left += surplus
-        open_ = [index for index in open_ if shares[index] < parts[index].request]
-    return shares
 
 
 @final
@@ -80,6 +36,7 @@ class RuntimeQuotas:
         rescaled: how often a guarantee was scaled otherwise than before, because a quota was asked for: what
             others may use can be different then, though nobody asks for anything else.
         changes: how often anything changed that runtimes follow from.
+        anew: the quotas that the last change of a quota set up anew: what they might use is forgotten.
     """
 
     def __init__(
@@ -93,8 +50,16 @@ class RuntimeQuotas:
     ) -> None:
         self.rescaled = 0
         self.changes = 0
+        self.anew: frozenset[str] = frozenset()
         self._scales = scales
         self._lazily = quirks
+        self._trees = trees
+        self._capacity = dict(capacity)
+        self._set_up(quotas)
+
+    def _set_up(self, quotas: Mapping[str, ElasticQuota]) -> None:
+        """Begin with these quotas, of which nobody asks for anything."""
+        trees = self._trees
         self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
         below: dict[tuple[str, str], list[_Quota]] = {}
         for name, manifest in quotas.items():
@@ -102,7 +67,7 @@ class RuntimeQuotas:
             self._quotas[name].above = above
             key = (manifest.parent, "") if above is not None else ("", manifest.tree if trees else "")
             below.setdefault(key, []).append(self._quotas[name])
-        self._totals: dict[str, dict[str, int]] = {"": dict(capacity)}
+        self._totals: dict[str, dict[str, int]] = {"": dict(self._capacity)}
         for manifest in quotas.values() if trees else ():
             if manifest.tree and manifest.total is not None:
                 self._totals[manifest.tree] = dict(manifest.total)
@@ -122,13 +87,14 @@ class RuntimeQuotas:
                 quota.level = level
         self._levels.sort(key=lambda level: len(level.quotas[0].line))
         for quota in sorted(self._quotas.values(), key=lambda quota: -len(quota.line)):  # from below
-            quota.idle = quirks and quota not in parents
+            quota.figure = {} if self._lazily and quota not in parents else None
             if quota.above is not None:
                 _change(quota.above.asked, {each: quota.limited(each) for each in quota.names}, 1)
         self._answers: dict[str, Mapping[str, int]] = {}  # since anything changed last
         self._shared: set[_Level] = set()  # those whose shares are up to date
         self._scaled: set[_Quota] = set()  # those whose guarantees are
         self._settled: bool | None = None  # until it is asked for
+        self._lags = False  # whether a quota above others may be taken to ask for something else than it does
 
     # --- changes ------------------------------------------------------------------------------------------
 
@@ -143,9 +109,11 @@ class RuntimeQuotas:
         quota: _Quota | None = self._quotas[name]
         assert quota is not None, "every name has a quota"
         change = {resource: sign * amount for resource, amount in amounts.items() if amount}
-        if change and quota.idle:
-            quota.idle = False
-            self._forget()
+        if change:
+            for each in quota.line if self._lags else (quota,):
+                if each.figure is not None:
+                    each.figure = None
+                    self._forget()
         while change and quota is not None:
             change = quota.ask(change)
             quota = quota.above
@@ -156,6 +124,52 @@ class RuntimeQuotas:
         """What there is to share becomes less (1), or more (-1), by what a pod without a quota holds."""
         _change(self._totals[""], amounts, -sign)
         self._forget()
+
+    def resize(self, capacity: Mapping[str, int]) -> None:
+        """All nodes have so much together from now on; what none has any more is there with 0."""
+        _change(self._totals[""], self._capacity, -1)
+        self._capacity = {**dict.fromkeys(self._capacity, 0), **capacity}
+        _change(self._totals[""], self._capacity, 1)
+        self._forget()
+
+    @contextmanager
+    def becoming(self, quotas: Mapping[str, ElasticQuota]) -> Iterator[None]:
+        """One quota is new, gone or another one than before; meanwhile all pods are counted anew.
+
+        Upstream: `UpdateQuota`, `DeleteQuota` and what they call. With quirks a guarantee stays scaled as it
+        was unless its own quota changes, and what a quota is taken to ask for is brought up to date by a
+        change of its `max`, and not by one of its `min`. A quota that begins or ceases to lend, or to be a
+        parent, lets all of them begin anew.
+
+        Args:
+            quotas: all of them from now on.
+        """
+        before = self._quotas
+        self._set_up(quotas)
+        yield
+        if self._lazily:
+            self._take_over(before)
+        self._forget()
+
+    def _take_over(self, before: dict[str, _Quota]) -> None:
+        """What Koordinator keeps of quotas, of which at most one is not as before."""
+        there = self._quotas
+        both = [(before[name], quota) for name, quota in there.items() if name in before]
+        if any(quota.starts_anew(was) for was, quota in both):
+            for quota in there.values():
+                quota.figure = None
+            self.anew, self._lags = frozenset(there), False
+            return
+        for was, quota in both:
+            quota.follow(was)
+        changed = [each for pair in both if pair[0].manifest != pair[1].manifest for each in pair]
+        changed += [quota for name, quota in (there | before).items() if (name in there) != (name in before)]
+        above = {each.name for quota in changed for each in quota.line[1:]}
+        for name in above & there.keys():
+            there[name].figure = None
+        self.anew = frozenset(quota.name for was, quota in both if quota.moved_from(was))
+        parents = {quota.above for quota in there.values()}
+        self._lags = any(quota is not None and quota.figure is not None for quota in parents)
 
     def _forget(self) -> None:
         self.changes += 1
@@ -231,18 +245,21 @@ class _Quota:
     """One quota: what it asks for, and what it gets."""
 
     __slots__ = (
-        "above", "asked", "idle", "least", "lends", "level", "most", "name", "scaled", "share", "weight",
+        "above", "asked", "figure", "least", "lends", "level", "manifest", "most", "name", "scaled", "share",
+        "weight",
     )  # fmt: skip
 
     def __init__(self, manifest: ElasticQuota) -> None:
         self.name = manifest.name
+        self.manifest = manifest
         self.least = dict(manifest.min or {})
         self.most = dict(manifest.max or {})
         self.weight = self.most if manifest.weight is None else manifest.weight
         self.lends = manifest.lends
         self.above: _Quota | None = None
         self.level: _Level
-        self.idle = False  # whether it has had no pod so far, which counts where `RuntimeQuotas` says so
+        # What sharing takes it to ask for, where that lags behind: nothing, until it has had a pod.
+        self.figure: Mapping[str, int] | None = None
         self.asked: dict[str, int] = {}  # by its pods, or by the quotas below it
         self.scaled: dict[str, int] = {}  # what is left of its guarantee, where that is scaled
         self.share: dict[str, int] = {}
@@ -295,10 +312,43 @@ class _Quota:
         }
         return self.scaled != before
 
+    def moved_from(self, before: _Quota) -> bool:
+        """Whether it is below another quota than before."""
+        return self.manifest.parent != before.manifest.parent
+
+    def starts_anew(self, before: _Quota) -> bool:
+        """Whether it is another kind of quota than before, in its place, so that all of them are set up."""
+        now, was = self.manifest, before.manifest
+        other = now.lends != was.lends or now.is_parent != was.is_parent
+        return other and not self.moved_from(before)
+
+    def follow(self, before: _Quota) -> None:
+        """What is kept of the quota of its name: its pods, and what they ask for, are known already."""
+        if self.moved_from(before):  # it is added anew, and then its pods
+            self.figure = None if _some(self.asked) else {}
+            return
+        if self.least == before.least:
+            self.scaled = before.scaled
+        if _some(self.asked) != _some(before.asked):  # pods have come to it, or left it
+            self.figure = None
+        elif self.most != before.most:  # `max` is taken over before `min`
+            self.figure = None if self.least == before.least else self._figure(before.least)
+        elif self.least != before.least and before.figure is None:
+            self.figure = self._figure(before.least)
+        else:
+            self.figure = before.figure
+
+    def _figure(self, least: Mapping[str, int]) -> Mapping[str, int]:
+        """What it asks for with another guarantee, cut to its `max`."""
+        now, self.least = self.least, dict(least)
+        found = {resource: self.limited(resource) for resource in self.names}
+        self.least = now
+        return found
+
     def part(self, resource: str) -> Part:
         """What it has to do with the sharing of a resource."""
         least = self.scaled.get(resource, self.least.get(resource, 0))
-        request = 0 if self.idle else self.limited(resource)
+        request = self.limited(resource) if self.figure is None else self.figure.get(resource, 0)
         return Part(self.name, request, least, self.weight.get(resource, 0), self.lends)
 
 
@@ -334,6 +384,11 @@ class _Level:
             shares = fair_shares(total.get(resource, 0), [quota.part(resource) for quota in self.quotas])
             for quota, share in zip(self.quotas, shares, strict=True):
                 quota.share[resource] = share
+
+
+def _some(amounts: Mapping[str, int]) -> dict[str, int]:
+    """The amounts that are not 0."""
+    return {resource: amount for resource, amount in amounts.items() if amount}
 
 
 def _change(total: dict[str, int], amounts: Mapping[str, int], sign: int) -> None:

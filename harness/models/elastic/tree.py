@@ -7,7 +7,7 @@ that were charged.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple, TypeAlias, final
 
 from harness.cluster.kinds.elastic import KOORDINATOR, ElasticQuota, leaves_of
@@ -54,7 +54,7 @@ def bound_of(excess: Excess | None) -> Bound | None:
 
 @final
 class QuotaTree:
-    """All quotas, with bounds that do not change.
+    """All quotas.
 
     Args:
         manifests: the quotas by name.
@@ -64,6 +64,7 @@ class QuotaTree:
         asks_above: whether the quotas above one keep to their runtimes, too (`enableCheckParentQuota`).
 
     Attributes:
+        hierarchical: see above.
         quotas: by name; without hierarchy only the leaves.
         leaves: those that pods count against, by name.
         guaranteed: resource -> the sum of `min`, of the roots or without hierarchy of the leaves.
@@ -79,15 +80,24 @@ class QuotaTree:
         runtimes: RuntimeQuotas | None = None,
         asks_above: bool = False,
     ) -> None:
-        leaves = leaves_of(manifests)
         self.runtimes = runtimes
+        self.hierarchical = hierarchical
         self._asks_above = asks_above
-        self.quotas = {
-            name: Quota(manifests[name], only_named=runtimes is not None)
-            for name in (manifests if hierarchical else leaves)
-        }
+        self.quotas: dict[str, Quota] = {}
+        self._set_up(manifests)
+
+    def _set_up(self, manifests: Mapping[str, ElasticQuota]) -> None:
+        """Begin with these quotas, against which nothing is charged; those that were there are the same."""
+        leaves, known = leaves_of(manifests), self.quotas
+        self.quotas = {}
+        for name in manifests if self.hierarchical else leaves:
+            if name in known:
+                known[name].become(manifests[name])
+            self.quotas[name] = known.get(name) or Quota(
+                manifests[name], only_named=self.runtimes is not None
+            )
         self.leaves = {name: self.quotas[name] for name in leaves}
-        if hierarchical:
+        if self.hierarchical:
             for name, quota in self.quotas.items():
                 quota.line = tuple(self.quotas[each] for each in _line(name, manifests))
         tops = [quota for quota in self.quotas.values() if quota.line[-1] is quota]
@@ -168,6 +178,19 @@ class QuotaTree:
         """A pod without a quota is bound (1), or gone (-1): what it takes is not there to be shared."""
         if self.runtimes is not None:
             self.runtimes.take_outside(amounts, sign)
+
+    @contextmanager
+    def becoming(self, manifests: Mapping[str, ElasticQuota]) -> Iterator[None]:
+        """One quota is new, gone or another one than before; meanwhile all pods are counted anew.
+
+        Args:
+            manifests: all quotas from now on.
+        """
+        with nullcontext() if self.runtimes is None else self.runtimes.becoming(manifests):
+            self._set_up(manifests)
+            yield
+        for name in () if self.runtimes is None else self.runtimes.anew:
+            self.quotas[name].runtime = None
 
     @contextmanager
     def departed(self) -> Iterator[None]:
@@ -337,7 +360,7 @@ class QuotaTree:
 
 
 def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
-    while name:
+    while name in manifests:  # of one that is about to come, or has just gone, no quota above is known
         yield name
         name = manifests[name].parent
 

@@ -56,12 +56,12 @@ class ChangingNodes:
             self._templates.count_by_resources()
         self._renew()
         for event in events:
-            self._queue.node_changed(NodeHint(event, old, node).helps)
+            self._queue.changed(NodeHint(event, old, node).helps)
 
     def drop(self, name: str) -> None:
         """A node is gone; its pods are to be deleted next, by name."""
         old = self._nodes.pop(name)
-        self._queue.node_changed(NodeHint(Event.DELETED, old, None).helps)
+        self._queue.changed(NodeHint(Event.DELETED, old, None).helps)
         self._cache.drop(name)
         self._renew()
 

@@ -6,7 +6,7 @@ scheduler that knows gangs puts pods together by `PodInfo.job` (`gangs.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, final
 
 from harness.base.errors import InputError
@@ -96,6 +96,8 @@ class PodPolicy:
         groups: see `Kinds`; of those jobs, too, `gives_up` says whether they are rejected.
         preempts: whether the scheduler ever evicts a pod; else evictions need not be kept count of.
         lets_in: whether quotas let pods in together, without preemption; None for a scheduler without quotas.
+        heard: hears of every change, with all pods that there are, after nodes have changed; None for a
+            scheduler that only nodes matter to.
 
     Raises:
         InputError: the cluster has no nodes.
@@ -112,6 +114,7 @@ class PodPolicy:
         groups: bool = False,
         preempts: bool = True,
         lets_in: Callable[[Sequence[PodInfo]], bool] | None = None,
+        heard: Callable[[Change, Collection[PodInfo]], None] | None = None,
     ) -> None:
         require_nodes(cluster)
         self.scheduler = scheduler
@@ -126,6 +129,7 @@ class PodPolicy:
         self._unseen: dict[tuple[int, int], int] = {}  # pods that are gone -> when the scheduler knows
         self._preempts = preempts
         self._lets_in = lets_in
+        self._heard = heard
         self._evictions = PodEvictions(latency)
         self._taints = TaintEvictions(cluster, scheduler)
         self.timers = (
@@ -194,14 +198,17 @@ class PodPolicy:
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
         """A node comes, goes or changes; NoExecute taints evict who does not tolerate them.
 
-        Quotas, queues and priority classes are nothing to a scheduler of pods.
+        Quotas, queues and priority classes are nothing to kube-scheduler.
         """
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        name, node = change.edit.name, change.edit.after
-        if change.edit.kind != NODE:
-            return
+        if change.edit.kind == NODE:
+            yield from self._node_changed(change.edit.name, change.edit.after, now)
+        if self._heard is not None:
+            self._heard(change, self._pods.values())
+
+    def _node_changed(self, name: str, node: object, now: int) -> Iterator[Decision]:
         if not isinstance(node, Node):
             there = sorted(self.scheduler.cache.by_name[name].pods, key=_name)
             self.scheduler.nodes.drop(name)

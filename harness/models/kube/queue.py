@@ -364,8 +364,24 @@ class SchedulingQueue:
             else:
                 yield waiting.peers
 
-    def node_changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
-        """A node has come, gone or changed; whom that may help is asked by template and rejecting plugins."""
+    def part(self) -> None:
+        """All pods wait one by one from now on: what equal ones have in common is about to change."""
+        self._settle()
+        alone = (pod for each in self._short for pod in _pods(each, each.timestamp, each.backoff))
+        self._short = dict.fromkeys(alone)
+        self._active = [
+            (priority, -pod.timestamp, pod)
+            for priority, stamp, each in self._active
+            for pod in _pods(each, -stamp, each.backoff)[::-1]
+        ]
+        self._backoff = [
+            (second, priority, -pod.timestamp, pod)
+            for second, priority, stamp, each in self._backoff
+            for pod in _pods(each, -stamp, each.backoff)[::-1]
+        ]
+
+    def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
+        """Nodes or quotas have changed; whom that may help is asked by template and rejecting plugins."""
         self._settle()
         if any(isinstance(each, Block) for each in self._short):
             self._short = {part: None for each in self._short for part in _parted(each, helps)}
@@ -485,7 +501,12 @@ def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool])
     """A pod or a block as it is; the pods of a block one by one where only some of them are helped."""
     if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
         return (waiting,)
-    return waiting.pods(waiting.timestamp, waiting.backoff)
+    return _pods(waiting, waiting.timestamp, waiting.backoff)
+
+
+def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
+    """The pods of a block one by one, see `Block.pods`; a pod as it is."""
+    return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:

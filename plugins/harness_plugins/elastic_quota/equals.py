@@ -22,6 +22,10 @@ class Equals:
         self._usage = usage
         self._peers: dict[object, Peers] = {}
 
+    def renew(self) -> None:
+        """Quotas have changed, and pods that were alike may differ: all get other peers."""
+        self._peers.clear()
+
     def of_pod(self, pod: PodInfo) -> Peers:
         """Pods of one template, quota and priority."""
         quota, apart = self._usage.quota_of(pod), self._apart(job_of(pod))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from harness import Cluster, Job, Never, PodSet
+from harness import Cluster, Job, Never, PodSet, Possible
 from harness.base.memo import Memo
-from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of, semantics_of
+from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import RuntimeQuotas
 from harness.models.elastic.tree import Excess, QuotaTree
+from harness.models.never import OverTime
 from harness_plugins.elastic_quota.failure import in_words
-from harness_plugins.elastic_quota.options import places_gangs
+from harness_plugins.elastic_quota.options import places_gangs, semantics_asked
 from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
@@ -22,7 +23,7 @@ _SHAPES = 1 << 16  # of jobs that are kept
 def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
     """The quotas of a cluster under the semantics chosen."""
     manifests, runtimes = cluster.elastic_quotas, None
-    semantics = semantics_of(manifests, options["semantics"])
+    semantics = semantics_asked(cluster, options)
     if semantics == KOORDINATORS:
         runtimes = RuntimeQuotas(
             manifests,
@@ -38,6 +39,21 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
         asks_above=options["enableCheckParentQuota"],
     )
     return QuotaUsage(cluster, tree)
+
+
+def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
+    """Why a job exceeds its quota even when it is alone in it, whatever quotas change while it waits."""
+
+    def judge(state: Cluster) -> Callable[[Job], Never | None]:
+        return QuotaLimits(usage_of(state, options), state, options).never
+
+    over_time = OverTime(cluster, judge)
+
+    def never(job: Job) -> Never | None:
+        found = over_time(job)
+        return found[0] if found else None
+
+    return never
 
 
 @final

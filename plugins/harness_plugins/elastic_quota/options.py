@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from harness import Cluster, Option, boolean
 from harness.base.errors import InputError
 from harness.base.units import MINUTE, parse_duration
-from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, semantics_of
+from harness.models.cluster import ACK, CAPACITY, KOORDINATORS, ElasticQuota, Instant, ever, semantics_of
 from harness.models.ignored import ignored_scheduling_groups
 from harness_plugins.kube.policy import ALONE, GANG, GANG_SCHEDULING, TOGETHER
 from harness_plugins.kube.policy import OPTIONS as KUBE_OPTIONS
 from harness_plugins.kube.policy import pods_alone as kube_pods_alone
+
+ELASTIC_QUOTA = "ElasticQuota"
+"""The kind of changes of elastic quotas."""
 
 WITH_REQUEST = "with-request"
 BY_USAGE = "usage"
@@ -32,25 +36,45 @@ _LEFT_OUT = {
 }
 
 
+def quotas_ever(cluster: Cluster) -> Mapping[str, ElasticQuota]:
+    """All elastic quotas that there are at some time."""
+    return ever(cluster).elastic_quotas
+
+
+def semantics_asked(cluster: Cluster, options: Mapping[str, Any]) -> str:
+    """What the option says, else what the manifests of all quotas stand for that there are at some time."""
+    return semantics_of(quotas_ever(cluster), options["semantics"])
+
+
+def without_elastic_quotas(cluster: Cluster) -> Cluster:
+    """The same cluster, which has no elastic quotas at any time."""
+    changes = (
+        Instant(at, tuple(edit for edit in edits if edit.kind != ELASTIC_QUOTA))
+        for at, edits in cluster.changes
+    )
+    return replace(cluster, elastic_quotas={}, changes=tuple(changes))
+
+
 def places_gangs(cluster: Cluster, options: Mapping[str, Any]) -> bool:
     """Whether the pods of a gang are placed together: as the option says, else as the semantics do."""
     gang: str | None = options[GANG.name]
-    semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
+    semantics = semantics_asked(cluster, options)
     return semantics == ACK if gang is None else gang == TOGETHER
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Which semantics the manifests chose, or are not heeded; options and pod groups that do not count."""
     asked: str | None = options["semantics"]
-    native = semantics_of(cluster.elastic_quotas)
-    if cluster.elastic_quotas and asked is None and native != ACK:
+    quotas = quotas_ever(cluster)
+    native = semantics_of(quotas)
+    if quotas and asked is None and native != ACK:
         yield f"semantics={native}, which {_MANIFESTS[native]} stand for; give semantics for others"
-    elif cluster.elastic_quotas and asked not in (None, native):
+    elif quotas and asked not in (None, native):
         stand = "stands" if native == ACK else "stand"
         what = f"semantics={asked} is asked for, and {_MANIFESTS[native]} {stand} for semantics={native}"
         yield what + (f": {_LEFT_OUT[asked]}" if native == KOORDINATORS else "")
     for semantics, only in _OF.items():
-        for option in only if semantics != semantics_of(cluster.elastic_quotas, asked) else ():
+        for option in only if semantics != semantics_of(quotas, asked) else ():
             if options.get(option.name, option.default) != option.default:
                 yield f"{option.name} counts with semantics={semantics} alone"
     if not places_gangs(cluster, options):

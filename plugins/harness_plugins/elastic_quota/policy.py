@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from harness import Cluster, Policy, Possible, View
 from harness.base.errors import InputError
 from harness.base.options import resolve
-from harness.base.units import format_duration
-from harness.models.cluster import ACK, KOORDINATORS, ElasticQuota, semantics_of
+from harness.models.cluster import ACK, KOORDINATORS
 from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules
-from harness_plugins.elastic_quota.limits import QuotaLimits, usage_of
+from harness_plugins.elastic_quota.limits import never_by_quota, usage_of
 from harness_plugins.elastic_quota.options import (
     BY_POD,
     BY_USAGE,
@@ -26,6 +24,9 @@ from harness_plugins.elastic_quota.options import (
     TRIED,
     parse_label,
     places_gangs,
+    quotas_ever,
+    semantics_asked,
+    without_elastic_quotas,
 )
 from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
@@ -46,22 +47,11 @@ def elastic_quota(cluster: Cluster, view: View, options: Mapping[str, Any]) -> P
 
 
 def _require_quotas(cluster: Cluster) -> None:
-    if not cluster.elastic_quotas:
+    if not quotas_ever(cluster):
         raise InputError(
             "elasticquota preempts by quotas, and the cluster has none",
             hint="give an ElasticQuotaTree or ElasticQuotas, or use the plugin auto",
         )
-
-
-def _require_constant_quotas(cluster: Cluster) -> None:
-    for instant in cluster.changes:
-        for edit in instant.edits:
-            if cluster.elastic_quotas and edit.kind == "ElasticQuota":
-                when = format_duration(instant.at)
-                raise InputError(
-                    f"{edit} changes {when} after the origin, and elastic quotas must stay as they are",
-                    hint="leave harness/from and harness/until out of what is said of elastic quotas",
-                )
 
 
 def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
@@ -79,7 +69,7 @@ def auto(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
             return without_quotas(cluster, view, options)
         case "none":
             return without_quotas(cluster, view, {**options, "disablePreemption": True})
-    falls_back = not cluster.elastic_quotas or options["autoBy"] == BY_POD
+    falls_back = not quotas_ever(cluster) or options["autoBy"] == BY_POD
     return _quota_policy(cluster, options, falls_back=falls_back)
 
 
@@ -95,7 +85,7 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
         InputError: the cluster has no nodes.
     """
     every = resolve(OPTIONS_OF_AUTO, options, owner="kube-scheduler with gangs")
-    return _quota_policy(replace(cluster, elastic_quotas={}), every, falls_back=True)
+    return _quota_policy(without_elastic_quotas(cluster), every, falls_back=True, by_quotas=False)
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
@@ -110,35 +100,36 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     """The same for what `auto` chooses; where that is no plugin with quotas, nodes alone count."""
-    return _impossible(replace(cluster, elastic_quotas=quotas_of_auto(cluster)), options)
+    return _impossible(cluster if by_quotas(cluster) else without_elastic_quotas(cluster), options)
 
 
-def quotas_of_auto(cluster: Cluster) -> Mapping[str, ElasticQuota]:
-    """The elastic quotas that `auto` goes by: those of the cluster, unless its configuration says none."""
+def by_quotas(cluster: Cluster) -> bool:
+    """Whether `auto` goes by elastic quotas: there are some at some time, and its configuration lets it."""
     plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
-    return cluster.elastic_quotas if plugin in ("auto", "elasticquota") else {}
+    return plugin in ("auto", "elasticquota") and bool(quotas_ever(cluster))
 
 
 def _impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     by_nodes = fits_no_node(cluster, options)
-    usage = usage_of(cluster, options)
-    by_quota = QuotaLimits(usage, cluster, options).never
+    by_quota = never_by_quota(cluster, options)
     return lambda job: by_quota(job) or by_nodes(job)
 
 
-def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: bool) -> PodPolicy:
+def _quota_policy(
+    cluster: Cluster, options: Mapping[str, Any], *, falls_back: bool, by_quotas: bool = True
+) -> PodPolicy:
     """Replays jobs through the scheduler with quotas and gangs.
 
     Args:
         cluster: must have nodes.
         options: values of the plugin's options.
         falls_back: whether pods that belong to no quota preempt by default preemption.
+        by_quotas: whether quotas count that the cluster may get.
 
     Raises:
         InputError: the cluster has no nodes.
     """
-    _require_constant_quotas(cluster)
-    semantics = semantics_of(cluster.elastic_quotas, options["semantics"])
+    semantics = semantics_asked(cluster, options)
     usage = usage_of(cluster, options)
     protection = Protection(parse_label(options["protectedLabel"]), daemons=not options["evictDaemonSets"])
 
@@ -165,7 +156,11 @@ def _quota_policy(cluster: Cluster, options: Mapping[str, Any], *, falls_back: b
         gangs=places_gangs(cluster, options),
         revocation=revocation if semantics == KOORDINATORS else None,
     )
-    never = QuotaLimits(usage, cluster, options).never
     return PodPolicy(
-        cluster, scheduler, never=never, latency=options[LATENCY.name], lets_in=scheduler.lets_in
+        cluster,
+        scheduler,
+        never=never_by_quota(cluster, options),
+        latency=options[LATENCY.name],
+        lets_in=scheduler.lets_in,
+        heard=scheduler.changed if by_quotas else None,
     )

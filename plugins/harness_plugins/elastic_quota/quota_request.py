@@ -150,6 +150,10 @@ class Nominated:
         self._all: Others | None = None
         self._at = -1
 
+    def renew(self) -> None:
+        """Quotas have changed: what nominated pods take of them is worked out again."""
+        self._at = -1
+
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
         """The pods with a quota that are nominated to nodes now, but for those of a gang; None where none is.
 

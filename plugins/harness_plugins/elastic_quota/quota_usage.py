@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
 from harness import Cluster
@@ -41,6 +41,33 @@ class QuotaUsage:
         self._bound: dict[Quota | None, dict[int, int]] = {}  # how many pods of each priority
         self._nodes: dict[Quota | None, dict[int, int]] = {}  # how many pods on each node
         self._changes: Counter[Quota | None] = Counter()
+
+    def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
+        """Quotas, or what leads to them, are others than before: all pods are counted anew.
+
+        Without hierarchy and runtimes, as in scheduler-plugins, a quota counts only pods that were bound
+        while it was there: they are added to it when they are bound, and at no other time.
+
+        Args:
+            cluster: its elastic quotas and LocalQueues count.
+            pods: all that there are.
+        """
+        tree = self.tree
+        later = not tree.hierarchical and tree.runtimes is None
+        self._leaves = QuotaLeaves(cluster)
+        self._pod_quotas.clear()
+        self._bound.clear()
+        self._nodes.clear()
+        with tree.becoming(cluster.elastic_quotas):
+            for pod in pods:
+                before: PodQuota | None = pod.quota
+                pod.quota = None
+                if pod.node >= 0 and later and before is not None:
+                    quota = self.quota_of(pod)
+                    pod.quota = before if quota is before.quota else PodQuota(quota, {})
+                self.ask(pod)
+                if pod.node >= 0:
+                    self.bind(pod, pod.node)
 
     def quota_of(self, pod: PodInfo) -> Quota | None:
         """The leaf that a pod belongs to; None when it belongs to none."""

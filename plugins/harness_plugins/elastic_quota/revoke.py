@@ -64,6 +64,13 @@ class Revocation:
             for _, leaf in sorted(self._tree.leaves.items()):
                 self._tree.runtime(leaf)
 
+    def quotas_change(self, now: int) -> None:
+        """There are other quotas than before; what a new one uses counts from now on."""
+        if self._started is not None:
+            leaves = self._tree.leaves.values()
+            self._within = {leaf: self._within.get(leaf, now) for leaf in leaves}
+            self._good = {leaf: self._good.get(leaf, now) for leaf in leaves}
+
     def watch(self, now: int) -> int | None:
         """See who uses too much as things stand; answers when there is something to be done next."""
         assert self._started is not None, "quotas are refreshed first"

@@ -6,7 +6,7 @@ asked first, the pods of a gang are placed together, and other pods may be preem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, final
 
 from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Wake
@@ -15,22 +15,37 @@ from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang, Gangs
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import PodInfo, Refusal
+from harness.models.kube.pod import PodInfo, Refusal, Template
+from harness.models.kube.policy import NODE
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
 from harness.models.told import NOTHING_TOLD, Told
-from harness.policy import LOST_WITH_NODE, Standing
+from harness.policy import LOST_WITH_NODE, Change, Edit, Standing
 from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
-from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
+from harness_plugins.elastic_quota.failure import PLUGIN, Failure, QuotaRefusal
+from harness_plugins.elastic_quota.options import ELASTIC_QUOTA
 from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import LastingQuotaRefusal
 from harness_plugins.elastic_quota.shortcuts.places import Places
+
+_LOCAL_QUEUE = "LocalQueue"
+
+
+def _refused_by_quota(template: Template, rejected_by: frozenset[str]) -> bool:
+    """Whether a change of a quota may help pods that these plugins rejected, as both upstreams see it."""
+    return PLUGIN in rejected_by
+
+
+def _leads_elsewhere(edit: Edit) -> bool:
+    """Whether a LocalQueue leads its jobs to another ClusterQueue, and so perhaps to another quota."""
+    before, after = (None if each is None else each.cluster_queue for each in (edit.before, edit.after))
+    return before != after
 
 
 @final
@@ -183,8 +198,42 @@ class QuotaScheduler:
         self._kube.nodes.drop(name)
         self._renew()
 
+    def changed(self, change: Change, pods: Collection[PodInfo]) -> None:
+        """What of the cluster counts for quotas has changed.
+
+        Pods that their quota refused are tried again when a quota is another one. What all nodes have
+        together matters where quotas share it.
+
+        Args:
+            change: what.
+            pods: all that there are.
+        """
+        edit = change.edit
+        if edit.kind == NODE and self.usage.tree.runtimes is not None:
+            self.usage.tree.runtimes.resize(change.cluster.capacity)
+            self._version += 1
+        elif edit.kind == ELASTIC_QUOTA or (edit.kind == _LOCAL_QUEUE and _leads_elsewhere(edit)):
+            self._recount(change.cluster, pods)
+            self._kube.queue.changed(_refused_by_quota)
+
+    def _recount(self, cluster: Cluster, pods: Collection[PodInfo]) -> None:
+        """Count all pods against the quotas of a cluster; which pods are alike is found out again."""
+        self._kube.queue.part()
+        self.usage.become(cluster, pods)
+        self._nominated.renew()
+        self._equals.renew()
+        for pod in pods:
+            gang = pod.gang
+            if pod.node < 0 and gang is None:
+                pod.peers = self._equals.of_pod(pod)
+            elif gang is not None and gang.leader is pod:
+                pod.peers = self._equals.of_gang(gang)
+        if self._revocation is not None:
+            self._revocation.quotas_change(self._kube.queue.now)
+        self._renew()
+
     def _renew(self) -> None:
-        """Nodes have changed, or their order has: nothing that was kept of them holds."""
+        """Nodes or quotas have changed, or the order of nodes: nothing that was kept of them holds."""
         self._version += 1
         self._attempts.renew()
         self._places = Places(self.scheduling, self.usage)

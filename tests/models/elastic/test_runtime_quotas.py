@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cluster.kinds.elastic import ElasticQuota
-from harness.models.elastic.runtime_quotas import Part, RuntimeQuotas, fair_shares
+from harness.models.elastic.runtime_quotas import RuntimeQuotas
+from harness.models.elastic.sharing import Part, fair_shares
 
 
 def parts(*figures: tuple[int, int, int]) -> list[Part]:

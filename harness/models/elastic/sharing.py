@@ -1,0 +1,55 @@
+"""How quotas share what there is of one resource: guarantees first, then a weighted part of what is left.
+
+Source of the rules: Koordinator's `RuntimeQuotaCalculator` of July 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """What one quota has to do with the sharing of one resource.
+
+    Attributes:
+        name: decides who gets a left-over unit where remainders are equal.
+        request: what its pods ask for, running or waiting, at most its `max`.
+        least: what is guaranteed to it.
+        weight: its weight in sharing what is left; with 0 it gets no more than its guarantee.
+        lends: whether others may use what it does not ask for of its guarantee.
+    """
+
+    name: str
+    request: int
+    least: int
+    weight: int
+    lends: bool = True
+
+
+def fair_shares(total: int, parts: Sequence[Part]) -> list[int]:
+    """The runtime of each quota: its guarantee as far as it asks for it, and a weighted part of what is left.
+
+    What is left is handed out in rounds by largest remainder; who has what it asks for leaves, and its
+    surplus is shared by the others. Guarantees are kept even where their sum exceeds the total.
+
+    Args:
+        total: what there is to share.
+        parts: the quotas.
+    """
+    shares = [part.least if part.request > part.least or not part.lends else part.request for part in parts]
+    open_ = [index for index, part in enumerate(parts) if part.request > part.least and part.weight > 0]
+    left = total - sum(shares)
+    while left > 0 and open_:
+        whole = sum(parts[index].weight for index in open_)
+        given = {index: divmod(parts[index].weight * left, whole) for index in open_}
+        units = left - sum(base for base, _ in given.values())
+        first = sorted(open_, key=lambda index: (-given[index][1], parts[index].name))[:units]
+        left = 0
+        for index in open_:
+            shares[index] += given[index][0] + (index in first)
+            surplus = max(shares[index] - parts[index].request, 0)
+            shares[index] -= surplus
+            left += surplus
+        open_ = [index for index in open_ if shares[index] < parts[index].request]
+    return shares
