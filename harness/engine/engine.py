@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
 from harness.base.units import format_duration
 from harness.base.values import Value
-from harness.cluster.changes.edits import Change, Instant
+from harness.cluster.changes.edits import AT_ARRIVAL, Change, Instant
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder, UnwritableError
 from harness.engine.lifecycle import HalfBound, Lifecycle
@@ -234,16 +234,18 @@ class Engine:
         """
         lifecycle = self._lifecycle
         hear: Hear | None = _further(policy, "changed", name)
-        if hear is None:
-            raise _deaf(name, self._cluster.changes)
+        if hear is None and to_be_heard(self._cluster.changes):
+            raise deaf(name, self._cluster.changes)
 
         def over() -> bool:
             return arrivals.due == FAR and not lifecycle.lives
 
         return ChangesAhead(self._cluster, partial(self._tell, hear), over)
 
-    def _tell(self, hear: Hear, change: Change) -> None:
+    def _tell(self, hear: Hear | None, change: Change) -> None:
         """Have all follow one change: what is free, the policy, and what it decides at once."""
+        if hear is None or change.edit.kind in AT_ARRIVAL:
+            return
         lifecycle = self._lifecycle
         lifecycle.change(change)
         self._decide(hear(change, lifecycle.now) or ())
@@ -316,10 +318,15 @@ class Engine:
                 return
 
 
-def _deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
-    """The error of a policy without a method `changed` in a cluster that changes."""
-    first = next((instant for instant in changes if instant.edits), changes[0])
-    what = ", ".join(map(str, first.edits)) or "something"
+def to_be_heard(changes: Iterable[Instant]) -> bool:
+    """Whether some change is of what policies go by while jobs are there."""
+    return any(edit.kind not in AT_ARRIVAL for instant in changes for edit in instant.edits)
+
+
+def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
+    """The error of a policy without a method `changed` in a cluster of which something changes."""
+    first = next(instant for instant in changes if to_be_heard((instant,)))
+    what = ", ".join(str(edit) for edit in first.edits if edit.kind not in AT_ARRIVAL)
     return PolicyError(
         f"policy {name} does not hear of changes, and {what} changes {format_duration(first.at)} after the "
         "origin",

@@ -24,6 +24,7 @@ _SORTS = {
     "quotas": ("nominalQuota", "borrowingLimit", "lendingLimit", "min", "max"),
     "weights": ("weight",),
     "policies": ("preemption",),
+    "priorities": ("value", "globalDefault"),
     "cordons": ("unschedulable",),
     "taints": ("taints",),
     "resizes": ("allocatable",),

@@ -8,7 +8,6 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -19,7 +18,6 @@ import pyarrow as pa
 
 from harness.base.build import version
 from harness.base.collector import leave_modules_alone, seldom_collected
-from harness.base.errors import PolicyError, blamed_on
 from harness.base.options import durations
 from harness.base.tables import schemas
 from harness.base.tables.parquet import ShortTable, TableWriter, TimeKind
@@ -29,13 +27,13 @@ from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
-from harness.engine.events import NullRecorder
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
-from harness.policy import Arrival, Policy, View
+from harness.policy import Arrival
 from harness.runs.cache import Lasting
 from harness.runs.epochs import events
 from harness.runs.folder import tables_of
+from harness.runs.hearing import as_heard, made
 from harness.runs.identity import Code, codes_of_metrics
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
@@ -225,7 +223,7 @@ def _play_into(
 
     Nothing of the replay outlives it: metrics read the tables.
     """
-    asked, plan = plan, _as_heard(plan)
+    asked, plan = plan, as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)
     if not jobs.only_of_trace:
@@ -242,7 +240,7 @@ def _play_into(
     )
     engine = Engine(jobs.chunks(), played_on, recorder, losses=plan.losses, until=plan.until)
     try:
-        policy = _made(plan, engine.view)
+        policy = made(plan, engine.view)
         with seldom_collected:
             outcome = engine.run(policy, name=plan.label, watch=watch)
     except BaseException:
@@ -309,22 +307,6 @@ def _kind(plan: Plan) -> TimeKind:
     """How times are written: as in the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
-
-
-def _made(plan: Plan, view: View) -> Policy:
-    with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
-        policy = plan.policy.factory(plan.cluster, view, plan.options)
-        return policy if plan.observe is None else plan.observe(policy)
-
-
-def _as_heard(plan: Plan) -> Plan:
-    """The plan, in which nothing changes where its policy hears of no change."""
-    if not (plan.ignore_events and plan.cluster.changes):
-        return plan
-    view = Engine((), plan.cluster, NullRecorder()).view
-    if hasattr(_made(plan, view), "changed"):
-        return plan
-    return replace(plan, cluster=replace(plan.cluster, changes=()))
 
 
 def _describe(

@@ -249,7 +249,9 @@ class Request(Value):
 
         Raises:
             InputError: the trace, the manifests or an option cannot be used; all faults at once.
+            PolicyError: the policy does not follow what changes of the cluster.
         """
+        from harness.runs.hearing import check_heard
         from harness.trace.homes import homed
         from harness.trace.recorded import check_recorded
 
@@ -280,7 +282,7 @@ class Request(Value):
                 raise OptionError(f"{policy.name} cannot be replayed with {self.alone!r} alone: {why}")
             trace, cluster = alone(trace, cluster, self.alone, by_elastic_quotas=elastic)
         called = policy.name if self.label in (None, policy.name) else f"{policy.name}@{self.label}"
-        return Plan(
+        plan = Plan(
             trace=trace,
             cluster=cluster,
             policy=policy,
@@ -300,6 +302,8 @@ class Request(Value):
             alone=self.alone,
             ignore_events=self.ignore_events,
         )
+        check_heard(plan)
+        return plan
 
     def _shaken(
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool

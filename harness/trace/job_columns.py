@@ -6,19 +6,20 @@ neither the trace nor the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, final
 
 import polars as pl
 
-from harness.base.errors import OptionError, TraceError
+from harness.base.errors import Fault, OptionError, TraceError
 from harness.base.options import factor_text
 from harness.base.tables import schemas
 from harness.base.tables.parquet import TIMES
 from harness.base.tables.pod_set_texts import Part, text_of
-from harness.base.units import INT64_MAX, LONGEST, SECOND
+from harness.base.units import INT64_MAX, LONGEST, SECOND, format_duration
+from harness.cluster.changes.edits import by_arrival
 from harness.policy import ENDLESS, Arrival
 from harness.policy.job import made
 from harness.trace.job_rows import ROW, ROWS, has_pod_sets, job_rows, pods_of
@@ -30,7 +31,7 @@ from harness.trace.slices import Slice, constant, texts, values
 from harness.trace.validate import cluster_faults
 
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
+    from harness.cluster.model import Cluster, PriorityClass
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
@@ -95,8 +96,8 @@ class JobColumns:
         jobs = jobs.with_columns(
             _scaled(jobs["submit_time"].to_physical() - trace.origin, scale_arrivals).alias(_SUBMIT),
             pl.col("duration").to_physical(),
-            *_priorities(trace, jobs, cluster),
         )
+        jobs = jobs.with_columns(*_priorities(trace, jobs, cluster))
         if not jobs[_SUBMIT].is_sorted():
             jobs = jobs.sort(_SUBMIT, maintain_order=True)
         names = _extra(jobs)
@@ -212,8 +213,11 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
 
 
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
-    """Priority, class and whether a job preempts: its own word, else its class's, else the default."""
-    default = cluster.default_class
+    """Priority, class and whether a job preempts: its own word, else its class's, else the default.
+
+    Classes count as they are when the job arrives.
+    """
+    states = by_arrival(cluster)
     own: list[pl.Expr] = []
     preempts: list[pl.Expr] = []
     if "priority" in jobs.columns:
@@ -222,17 +226,55 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
         preempts.append(pl.col("preemption_policy") != "Never")
     if "priority_class" in jobs.columns:
         names = jobs["priority_class"].unique(maintain_order=True).drop_nulls().to_list()
-        classes = {name: cluster.priority_of(name) for name in names}
-        found = {name: found for name, found in classes.items() if found is not None}
-        if len(found) < len(classes):
-            raise TraceError(str(trace.path), cluster_faults(trace, cluster))
-        name = pl.col("priority_class")
-        own.append(_mapped(name, {name: found.value for name, found in found.items()}, pl.Int32()))
-        preempts.append(_mapped(name, {name: found.preempts for name, found in found.items()}, pl.Boolean()))
-        yield name.fill_null("").alias(_CLASS)
-    yield pl.coalesce(*own, pl.lit(default.value, pl.Int32)).alias("priority")
-    if preempts:
-        yield pl.coalesce(*preempts, pl.lit(default.preempts)).alias(_PREEMPTS)
+        faults = list(_absent_classes(jobs, states, names))
+        if faults:
+            raise TraceError(str(trace.path), cluster_faults(trace, cluster) if len(states) == 1 else faults)
+        own.append(_of_class(states, names, lambda found: found.value, pl.Int32()))
+        preempts.append(_of_class(states, names, lambda found: found.preempts, pl.Boolean()))
+        yield pl.col("priority_class").fill_null("").alias(_CLASS)
+    values = [(at, pl.lit(state.default_class.value, pl.Int32)) for at, state in states]
+    yield pl.coalesce(*own, _when_it_arrives(values)).alias("priority")
+    if preempts or len(states) > 1:
+        defaults = [(at, pl.lit(state.default_class.preempts)) for at, state in states]
+        yield pl.coalesce(*preempts, _when_it_arrives(defaults)).alias(_PREEMPTS)
+
+
+def _when_it_arrives(values: Sequence[tuple[int, pl.Expr]]) -> pl.Expr:
+    """Of values that each count from a time on, the one that counts when a job arrives."""
+    found = values[0][1]
+    for at, value in values[1:]:
+        found = pl.when(pl.col(_SUBMIT) >= at).then(value).otherwise(found)
+    return found
+
+
+def _of_class(
+    states: Sequence[tuple[int, Cluster]],
+    names: Sequence[str],
+    say: Callable[[PriorityClass], Any],
+    dtype: pl.DataType,
+) -> pl.Expr:
+    """What the class says that a job names."""
+    found = []
+    for at, state in states:
+        known = {name: say(each) for name in names if (each := state.priority_of(name)) is not None}
+        found.append((at, _mapped(pl.col("priority_class"), known, dtype)))
+    return _when_it_arrives(found)
+
+
+def _absent_classes(
+    jobs: pl.DataFrame, states: Sequence[tuple[int, Cluster]], names: Sequence[str]
+) -> Iterator[Fault]:
+    """Classes that are not there when jobs arrive that name them."""
+    for number, (at, state) in enumerate(states):
+        absent = [name for name in names if state.priority_of(name) is None]
+        here = (pl.col(_SUBMIT) >= at) & pl.col("priority_class").is_in(absent)
+        if number + 1 < len(states):
+            here &= pl.col(_SUBMIT) < states[number + 1][0]
+        found = jobs.filter(here) if absent else jobs.clear()
+        for job, name, submit in found.select("job_id", "priority_class", _SUBMIT).head(1).iter_rows():
+            when = format_duration(max(submit, 0))
+            what = f"{name!r} is no priority class of the cluster when it arrives, {when} after the origin"
+            yield Fault(f"job {job}, priority_class", f"{what} ({found.height:,} such jobs)")
 
 
 def _mapped(name: pl.Expr, table: dict[str, Any], dtype: pl.DataType) -> pl.Expr:

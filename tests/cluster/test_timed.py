@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from harness.base.errors import ClusterError, HarnessError
 from harness.base.units import DAY, HOUR, SECOND, parse_duration
 from harness.cluster.changes.edits import Instant
 from harness.cluster.changes.over_time import unrolled
+from harness.cluster.changes.scale import scaled_cluster
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 
@@ -195,3 +198,99 @@ def test_a_cluster_with_times_is_made_again_from_its_manifests_and_can_be_turned
     turned = cluster.with_values({"ClusterQueue/a.quota[cpu]": 16})
     assert quotas(turned) == [(3, 4), (5, 16)]
     assert parse_duration("3h") == unrolled(cluster, None).changes[0].at
+
+
+def manifest(kind: str, name: str, version: str, **content: Any) -> dict[str, Any]:
+    """An object."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **content}
+
+
+BOUNDS = {"min": {"cpu": 1}, "max": {"cpu": 4}}
+KUEUE = "kueue.x-k8s.io/v1beta2"
+CHANGING = [
+    (QUEUE, {"spec": {"stopPolicy": "Hold"}}),
+    (manifest("Cohort", "all", KUEUE), {"spec": {"parentName": "top"}}),
+    (manifest("LocalQueue", "l", KUEUE, spec={"clusterQueue": "a"}), {"spec": {"stopPolicy": "Hold"}}),
+    (
+        manifest("ElasticQuota", "q", "scheduling.x-k8s.io/v1alpha1", spec=BOUNDS),
+        {"spec": {"min": {"cpu": 2}}},
+    ),
+    (
+        manifest(
+            "ElasticQuotaTree",
+            "tree",
+            "scheduling.sigs.k8s.io/v1beta1",
+            spec={"root": {"name": "root", **BOUNDS}},
+        ),
+        {"spec": {"root": {"min": {"cpu": 2}}}},
+    ),
+    (
+        manifest("Node", "n", "v1", status={"allocatable": {"cpu": 4}}),
+        {"status": {"allocatable": {"cpu": 2}}},
+    ),
+    (
+        manifest("NodePool", "p", "harness/v1", spec={"count": 2, "template": {"allocatable": {"cpu": 4}}}),
+        {"spec": {"count": 3}},
+    ),
+    (manifest("PriorityClass", "c", "scheduling.k8s.io/v1", value=3), {"value": 5}),
+    (manifest("WorkloadPriorityClass", "w", KUEUE, value=3), {"value": 5}),
+]
+
+
+def timed_to(content: dict[str, Any], begin: str, end: str) -> dict[str, Any]:
+    """The same with a time."""
+    annotations = {"harness/from": begin, "harness/until": end}
+    return {**content, "metadata": {**content["metadata"], "annotations": annotations}}
+
+
+@pytest.mark.parametrize(("content", "patch"), CHANGING, ids=[each["kind"] for each, _ in CHANGING])
+def test_an_object_of_each_kind_may_have_a_time_and_so_may_a_patch_of_it(
+    content: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    """In manifests it comes and goes; in a patch it becomes another one and what it was again."""
+    rest = [FLAVOR] if content is QUEUE else [FLAVOR, QUEUE]
+    there = cluster_from([*rest, timed_to(content, "1h", "2h")], "")
+    without, with_it = cluster_from(rest, ""), cluster_from([*rest, content], "")
+    begun = unrolled(there, None)
+    come, gone = begun.changes
+    assert without.digest == cluster_from([*rest, timed_to(content, "1h", "2h")][:-1], "").digest
+    assert come.edits
+    assert all(edit.before is None for edit in come.edits)
+    assert [(str(each), each.before) for each in gone.edits] == [(str(e), e.after) for e in come.edits]
+    for edit in come.edits:
+        begun = edit.on(begun)
+    assert replace(begun, changes=(), timed=()).digest == with_it.digest
+    named = {"kind": content["kind"], "metadata": {"name": content["metadata"]["name"]}}
+    turned = with_it.patched(timed_to({**named, **patch}, "1h", "2h"))
+    other, same = unrolled(turned, None).changes
+    assert other.edits
+    assert [(str(each), each.after) for each in same.edits] == [(str(e), e.before) for e in other.edits]
+
+
+def test_a_flat_quota_is_found_by_its_namespace_whatever_it_is_called() -> None:
+    """The name of its manifest is another one."""
+    quota = manifest("ElasticQuota", "of-team", "scheduling.x-k8s.io/v1alpha1", spec=BOUNDS)
+    quota["metadata"]["namespace"] = "team"
+    less = {
+        "kind": "ElasticQuota",
+        "metadata": {"name": "of-team", "namespace": "team"},
+        "spec": {"min": {"cpu": 0}},
+    }
+    (instant, _) = unrolled(cluster_from([quota], "").patched(timed_to(less, "1h", "2h")), None).changes
+    assert [str(edit) for edit in instant.edits] == ["ElasticQuota team"]
+
+
+def test_a_change_of_a_node_that_a_smaller_cluster_lacks_is_named() -> None:
+    """A warning says when, and what the cluster lacks."""
+    nodes = [manifest("Node", f"n{number}", "v1", status={"allocatable": {"cpu": 4}}) for number in range(4)]
+    cordon = {"kind": "Node", "spec": {"unschedulable": True}}
+    patches = [timed_to({**cordon, "metadata": {"name": f"n{number}"}}, "1h", "2h") for number in range(4)]
+    cluster = scaled_cluster(cluster_from(nodes, "").patched(patches), Fraction(1, 2))
+    begun = unrolled(cluster, None)
+    lacking = [f"n{number}" for number in range(4) if f"n{number}" not in begun.nodes]
+    assert len(lacking) == 2
+    assert begun.warnings == tuple(
+        f"Node {name} changes 1h00m after the origin, and is not there: the cluster does not have it at 0.5 "
+        "times its size, so that nothing changes by it"
+        for name in lacking
+    )

@@ -12,8 +12,8 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.comparison import Comparison
-from harness.base.errors import OptionError, PolicyError
-from harness.cluster.load import load_cluster
+from harness.base.errors import InputError, OptionError, PolicyError
+from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.model import Cluster
 from harness.runs.request import Request
 from harness.trace.calibration import Calibration
@@ -140,6 +140,35 @@ def test_a_plugin_that_hears_of_no_change_is_an_error_unless_events_are_ignored(
     assert run.info["settings"]["ignore_events"]
     assert "events" not in run.info["cluster"]
     assert "events" in replay(trace, changing, tmp_path, ignore_events=True).info["cluster"]
+
+
+def test_what_a_plugin_does_not_follow_is_told_before_anything_is_replayed(
+    base: Cluster, write_trace: Trace
+) -> None:
+    """When the replay is planned: a plugin that hears of no change, and one that refuses that kind."""
+    trace, plugins = write_trace(*JOBS), harness.plugins.load()
+    with pytest.raises(PolicyError, match="does not hear of changes"):
+        Request(trace, plugin=Deaf, cluster=base.patched(CHANGES)).plan(plugins)
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n"},
+        "status": {"allocatable": {"cpu": 6}},
+    }
+    cordon = {"kind": "Node", "metadata": {"name": "n", "annotations": {"harness/from": "5s"}}}
+    there = cluster_from([*base.manifests, node], "").patched({**cordon, "spec": {"unschedulable": True}})
+    with pytest.raises(InputError, match="backfill plans on nodes that stay as they are"):
+        Request(trace, plugin="backfill", cluster=there).plan(plugins)
+
+
+def test_no_plugin_needs_to_hear_of_priority_classes(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """They count when a job arrives."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7, "globalDefault": True}
+    later = {**high, "metadata": {"name": "high", "annotations": {"harness/from": "3s"}}}
+    run = replay(write_trace(*JOBS), cluster_from([*base.manifests, later], ""), tmp_path, plugin=Deaf)
+    assert dict(run.jobs.select("job_id", "priority").iter_rows()) == {"x": 0, "z": 7}
 
 
 def test_a_quota_cannot_be_replayed_alone_where_the_cluster_changes(

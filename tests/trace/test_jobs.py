@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from harness.base.errors import OptionError, TraceError
 from harness.base.tables.pod_set_texts import parts_of
 from harness.base.units import SECOND
+from harness.cluster.changes.edits import Edit, Instant
 from harness.cluster.model import Cluster, PriorityClass, frozen
 from harness.policy import ENDLESS, Arrival, Job, PodSet
 from harness.trace.job_columns import GRACE_PERIOD, JobColumns
@@ -239,6 +240,44 @@ def test_priority_is_the_rows_own_else_its_classs_else_the_global_default() -> N
     assert [job.priority for job in all_of(jobs)] == [5, 9, 1, -2, 3]
     assert [job.priority_class for job in all_of(jobs)] == ["high", "high", "low", "", ""]
     assert jobs.frame["priority"].to_list() == [5, 9, 1, -2, 3]
+
+
+def classes_over_time(*tables: dict[str, PriorityClass]) -> Cluster:
+    """Priority classes that are others each 10 s."""
+    first, before = Cluster(priority_classes=frozen(tables[0])), tables[0]
+    instants = []
+    for number, after in enumerate(tables[1:], 1):
+        names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        edits = [Edit("PriorityClass", name, before.get(name), after.get(name)) for name in names]
+        instants.append(Instant(number * 10 * SECOND, tuple(edits)))
+        before = after
+    return replace(first, changes=tuple(instants))
+
+
+def test_a_job_has_the_priority_that_its_class_or_the_default_has_when_it_arrives() -> None:
+    """A class that becomes another one, or a default that is new, counts from its instant on."""
+    low, high = PriorityClass("c", 1), PriorityClass("c", 9, preempts=False)
+    default = PriorityClass("d", 5, global_default=True, preempts=False)
+    cluster = classes_over_time({"c": low}, {"c": high, "d": default}, {"c": high})
+    rows = [{"submit_time": time * S, "priority_class": name} for time in (9, 10, 25) for name in ("c", None)]
+    jobs = all_of(Jobs(JobColumns(trace_of(*rows), cluster)))
+    assert [(job.priority, job.preempts) for job in jobs] == [
+        *((1, True), (0, True)),
+        *((9, False), (5, False)),
+        *((9, False), (0, True)),
+    ]
+
+
+def test_a_job_that_arrives_when_its_class_is_not_there_is_a_fault_that_says_when() -> None:
+    """Of all such jobs the first one is named."""
+    cluster = classes_over_time({"c": PriorityClass("c", 1)}, {}, {"c": PriorityClass("c", 2)})
+    rows = [{"submit_time": time * S, "priority_class": "c"} for time in (5, 12, 15, 20)]
+    with pytest.raises(TraceError) as refused:
+        JobColumns(trace_of(*rows), cluster)
+    assert "job j1, priority_class: 'c' is no priority class of the cluster when it arrives, 12s" in str(
+        refused.value
+    )
+    assert "(2 such jobs)" in str(refused.value)
 
 
 def test_the_global_default_holds_where_no_row_says_anything() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from harness.base.frozen import Frozen
 from harness.cluster.model import Cluster, Cohort
+
+_BEFORE_ALL = -(2**63)
 
 PLACES: Mapping[str, str] = MappingProxyType(
     {
@@ -17,9 +21,14 @@ PLACES: Mapping[str, str] = MappingProxyType(
         "LocalQueue": "local_queues",
         "ElasticQuota": "elastic_quotas",
         "Node": "nodes",
+        "PriorityClass": "priority_classes",
+        "WorkloadPriorityClass": "workload_priority_classes",
     }
 )
 """Kind of an object that may change -> where a `Cluster` has the objects of it."""
+
+AT_ARRIVAL = frozenset(("PriorityClass", "WorkloadPriorityClass"))
+"""Kinds whose objects count when a job arrives and at no other time, so that no policy hears of them."""
 
 
 class Edit(NamedTuple):
@@ -100,6 +109,26 @@ def ever(cluster: Cluster) -> Cluster:
             if len(getattr(with_it, PLACES[edit.kind])) > len(there):
                 cluster = with_it
     return cluster
+
+
+def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
+    """From which time on which classes count for jobs that arrive, as clusters; the first one is at first.
+
+    Times are microseconds since the trace's origin; the first one is before all of them.
+    """
+    found = [(_BEFORE_ALL, cluster)]
+    for at, edits in cluster.changes:
+        classes = [edit for edit in edits if edit.kind in AT_ARRIVAL]
+        for edit in classes:
+            cluster = edit.on(cluster)
+        if classes:
+            found.append((at, cluster))
+    return found
+
+
+def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
+    """The one of `by_arrival` that counts for a job that arrives then."""
+    return states[bisect_right(states, submit, key=itemgetter(0)) - 1][1]
 
 
 @final

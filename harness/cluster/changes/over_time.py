@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.frozen import Frozen
+from harness.base.options import factor_text
 from harness.base.units import INT64_MAX, date_text, format_duration, parse_quantity
 from harness.cluster.changes.edits import PLACES, Edit, Instant
 from harness.cluster.changes.remake import remade
 from harness.cluster.changes.timed import FROM, Moment, OverTime, Timed
+from harness.cluster.kinds.core import node_names
 from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.documents import Document
 
 _KUEUE = ("ClusterQueue", "Cohort")
 _QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
-_TREE = "ElasticQuotaTree"
+_ELASTIC, _TREE = "ElasticQuota", "ElasticQuotaTree"
 _POOL, _NODE = "NodePool", "Node"
 
 
@@ -137,6 +139,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     first = before = state(0)
     total = dict(first.cluster.capacity) if first.cluster.nodes else {}
     instants = []
+    lacking: dict[str, int] = {}
     for at in sorted(each for each in turning if each > 0):
         holds, held = holds_at(at), holds_at(at - 1)
         turned = [
@@ -151,10 +154,35 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
         instants.append(Instant(at, tuple(_edits(before, after, turned))))
         for edit in instants[-1].edits:
             faults += _uncountable(edit, total)
+        for name in _lacking(before.cluster, after.cluster, [content for content, _ in turned]):
+            lacking.setdefault(name, at)
         before = after
     if faults:
         raise ClusterError(cluster.source, faults)
-    return replace(first.cluster, source=cluster.source, files=cluster.files, changes=tuple(instants))
+    warnings = (*first.cluster.warnings, *(_left_out(cluster, name, at) for name, at in lacking.items()))
+    changes = tuple(instants)
+    return replace(
+        first.cluster, source=cluster.source, files=cluster.files, changes=changes, warnings=warnings
+    )
+
+
+def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The nodes that documents name, where a cluster of another size has none of them."""
+    pools = node_names(turned)
+    for each in turned:
+        name = _name(each)
+        nodes = pools.get(name, [name]) if each.get("kind") in (_NODE, _POOL) else []
+        if nodes and not any(node in before.nodes or node in after.nodes for node in nodes):
+            yield f"{each.get('kind')} {name}"
+
+
+def _left_out(cluster: Cluster, name: str, at: int) -> str:
+    """That a change concerns what the cluster lacks."""
+    size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
+    return (
+        f"{name} changes {format_duration(at)} after the origin, and is not there: the cluster does not have "
+        f"it{size}, so that nothing changes by it"
+    )
 
 
 def _uncountable(edit: Edit, total: dict[str, int]) -> Iterator[Fault]:
@@ -283,16 +311,20 @@ def _edits(before: _State, after: _State, turned: Sequence[tuple[Mapping[str, An
     for content, announced in turned:
         key = str(content.get("kind")), _name(content)
         named[key] = announced and named.get(key, True)
+    known: set[tuple[str, str]] = set()
     for (kind, name), announced in named.items():
-        if kind == _TREE:
+        if kind in (_TREE, _ELASTIC):  # a flat quota is called by its namespace
             quotas = (*before.cluster.elastic_quotas, *after.cluster.elastic_quotas)
-            objects = [("ElasticQuota", quota) for quota in dict.fromkeys(quotas)]
+            objects = [(_ELASTIC, quota) for quota in dict.fromkeys(quotas)]
         elif kind == _POOL:
             nodes = (*before.cluster.nodes, *after.cluster.nodes)
             objects = [("Node", node) for node in dict.fromkeys(nodes)]
         else:
             objects = [(kind, name)]
         for each in objects:
+            if each in known:
+                continue
+            known.add(each)
             was, becomes = _object(before, each), _object(after, each)
             if was != becomes or before.specs.get(each) != after.specs.get(each):
                 yield Edit(*each, was, becomes, announced)
@@ -301,7 +333,7 @@ def _edits(before: _State, after: _State, turned: Sequence[tuple[Mapping[str, An
 def _object(state: _State, key: tuple[str, str]) -> Any:
     """An object; None where there is none, or a cohort is only named."""
     kind, name = key
-    if kind not in ("ElasticQuota", "Node") and key not in state.specs:
+    if kind not in (_ELASTIC, "Node") and key not in state.specs:
         return None
     found: Any = getattr(state.cluster, PLACES[kind])
     return found.get(tuple(name.split("/", 1)) if kind == "LocalQueue" else name)

@@ -32,6 +32,8 @@ KINDS = (
     "LocalQueue",
     "Node",
     "NodePool",
+    "PriorityClass",
+    "WorkloadPriorityClass",
 )
 """The kinds whose objects may change in a replay."""
 

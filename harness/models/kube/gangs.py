@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 from typing import TypeAlias, final
 
+from harness.cluster.changes.edits import at_arrival, by_arrival
 from harness.cluster.kinds.pod_groups import Membership, membership_of
 from harness.cluster.model import Cluster
 from harness.models.kube.pod import PodInfo, Template
@@ -171,7 +172,8 @@ class Gangs:
         self._together = together
         self._gangs: dict[_Key, Gang] = {}
         self._memberships: dict[Template, Membership | None] = {}
-        self._priorities: dict[PodSet, int | None] = {}
+        self._classes = by_arrival(cluster)
+        self._priorities: dict[tuple[PodSet, int], int | None] = {}
 
     def of(self, pod: PodInfo) -> Gang | None:
         """The gang that a pod belongs to: its pod group, else its gang job; None when it is on its own."""
@@ -203,21 +205,25 @@ class Gangs:
         """A pod's priority by itself: its job's, or a higher one that its pod set's template names."""
         job = pod.job
         assert job is not None, "a pod of a gang belongs to a job"
-        own = self._of_template(job.pod_set_of(pod.pod))
+        own = self._of_template(job.pod_set_of(pod.pod), job.submit)
         return job.priority if own is None else max(job.priority, own)
 
-    def _of_template(self, pod_set: PodSet) -> int | None:
-        if pod_set not in self._priorities:
-            self._priorities[pod_set] = self._read(pod_set.pod_template)
-        return self._priorities[pod_set]
+    def _of_template(self, pod_set: PodSet, submit: int) -> int | None:
+        classes = at_arrival(self._classes, submit)
+        key = pod_set, id(classes)
+        if key not in self._priorities:
+            self._priorities[key] = _read(pod_set.pod_template, classes)
+        return self._priorities[key]
 
-    def _read(self, template: str | None) -> int | None:
-        content = json.loads(template) if template else None
-        if not isinstance(content, dict):
-            return None
-        spec = content["spec"] if isinstance(content.get("spec"), dict) else content
-        priority = spec.get("priority")
-        if isinstance(priority, int):
-            return priority
-        known = self._cluster.priority_of(str(spec.get("priorityClassName", "")))
-        return known.value if known else None
+
+def _read(template: str | None, classes: Cluster) -> int | None:
+    """The priority that a template names, by itself or by its class."""
+    content = json.loads(template) if template else None
+    if not isinstance(content, dict):
+        return None
+    spec = content["spec"] if isinstance(content.get("spec"), dict) else content
+    priority = spec.get("priority")
+    if isinstance(priority, int):
+        return priority
+    known = classes.priority_of(str(spec.get("priorityClassName", "")))
+    return known.value if known else None

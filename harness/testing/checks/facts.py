@@ -13,6 +13,7 @@ import polars.selectors as cs
 from harness.base.errors import InputError
 from harness.base.json_text import parse_json
 from harness.base.tables.schemas import TIMELINE_QUEUE
+from harness.cluster.changes.edits import at_arrival, by_arrival
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.kinds.pod_groups import Membership, membership_of
 from harness.cluster.kinds.selectors import Toleration
@@ -145,6 +146,7 @@ class Facts:
         if others:
             raise InputError(f"runs in which {others[0]} changes cannot be checked: only nodes may change")
         self.run, self.cluster = run, cluster
+        self._classes = by_arrival(cluster)
         self.losses: Losses = parse_losses(info["settings"]["on_preemption"])
         self.on_nodes = bool(cluster.nodes) or cluster.nodes_change
         self.nodes: list[tuple[int, Mapping[str, Node]]] = [(NEVER, cluster.nodes)]
@@ -193,6 +195,8 @@ class Facts:
         pods = parts[-1].first + parts[-1].count
         door = row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}"
         tenant = row.get(TIMELINE_QUEUE, door)
+        scaled = self.run.info["settings"]["scale_arrivals"] != "1"
+        submit = row["submit_time"] if scaled else first["submit_time"]
         gang, grace = first.get("gang"), first.get("grace_period")
         return Asked(
             number,
@@ -201,12 +205,10 @@ class Facts:
             row["namespace"],
             tenant,
             quota_of.get(tenant),
-            first["submit_time"]
-            if self.run.info["settings"]["scale_arrivals"] == "1"
-            else row["submit_time"],
+            submit,
             first["duration"],
             row["priority"],
-            self._preempts(first),
+            self._preempts(first, submit),
             pods > 1 if gang is None else gang,
             self.run.info["settings"]["grace_period_us"] if grace is None else grace,
             first.get("checkpoint_interval"),
@@ -220,12 +222,12 @@ class Facts:
             return int(self.run.info["settings"].get("startup_us", 0))
         return ENDLESS if row[STARTUP] is None else int(row[STARTUP])
 
-    def _preempts(self, row: Row) -> bool:
+    def _preempts(self, row: Row, submit: int) -> bool:
         said = row.get("preemption_policy")
         if said is not None:
             return bool(said != "Never")
-        named = self.cluster.priority_of(row.get("priority_class") or "")
-        return (named or self.cluster.default_class).preempts
+        classes = at_arrival(self._classes, submit)
+        return (classes.priority_of(row.get("priority_class") or "") or classes.default_class).preempts
 
 
 def _rows_by_job(trace: Trace) -> dict[str, list[Row]]:

@@ -1,0 +1,47 @@
+"""Makes the policy of a plan, and finds out whether it follows what changes of its cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.base.errors import PolicyError, blamed_on
+from harness.engine import Engine
+from harness.engine.engine import deaf, to_be_heard
+from harness.engine.events import NullRecorder
+from harness.policy import Policy, View
+from harness.runs.plan import Plan
+
+
+def made(plan: Plan, view: View) -> Policy:
+    """The policy of a plan.
+
+    Raises:
+        InputError: it cannot replay that cluster.
+        PolicyError: it failed.
+    """
+    with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
+        policy = plan.policy.factory(plan.cluster, view, plan.options)
+        return policy if plan.observe is None else plan.observe(policy)
+
+
+def _hears(plan: Plan) -> bool:
+    """Whether the policy of a plan hears of changes."""
+    return hasattr(made(plan, Engine((), plan.cluster, NullRecorder()).view), "changed")
+
+
+def check_heard(plan: Plan) -> None:
+    """That the policy of a plan follows what changes of its cluster: it is known before anything is replayed.
+
+    Raises:
+        InputError: the policy refuses some of the changes.
+        PolicyError: it does not hear of changes, which are not to be ignored; or it cannot be made.
+    """
+    if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.ignore_events):
+        raise deaf(plan.label, plan.cluster.changes)
+
+
+def as_heard(plan: Plan) -> Plan:
+    """The plan, in which nothing changes where its policy hears of no change."""
+    if not (plan.ignore_events and plan.cluster.changes) or _hears(plan):
+        return plan
+    return replace(plan, cluster=replace(plan.cluster, changes=()))
