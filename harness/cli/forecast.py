@@ -108,13 +108,6 @@ def forecast(
 
     plugins = loaded_plugins(ctx)
     worlds = read_worlds(clusters, patches, _read)
-    for each in worlds:
-        if each.cluster.timed:
-            raise OptionError(
-                f"{each.cluster.source} changes over time (harness/from, harness/until), and a forecast has "
-                "one cluster throughout",
-                hint="harness replay follows such changes; leave these annotations out for a forecast",
-            )
     world = worlds[0].cluster
     spec = plugins.policy(name or scheduler_of(world))
     asked = Asked(

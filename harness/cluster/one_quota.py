@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.base.frozen import Frozen
+from harness.cluster.changes.edits import Instant, ever
 from harness.cluster.kinds.elastic import CORE_RESOURCES, semantics_of
 from harness.cluster.model import UNLIMITED, ClusterQueue, FlavorQuotas, ResourceGroup, ResourceQuota, frozen
 
@@ -21,16 +22,32 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
 
     A ClusterQueue leaves its cohort; an ElasticQuota has its `min` as `max` too, for the resources that it
     names, and its semantics stay those of all together. Plugins go by the one or by the other. Nodes stay as
-    they are: none of them is the quota's own, and quota is what bounds it there.
+    they are: none of them is the quota's own, and quota is what bounds it there. What changes of these quotas
+    and of nodes changes at the same times.
 
     Args:
         cluster: with all quotas.
         quota: the ClusterQueue or ElasticQuota that the jobs count against.
         elastic: the ElasticQuotas that they count against for plugins which go by these.
     """
+    semantics = semantics_of(ever(cluster).elastic_quotas)
+    alone = before = _state(cluster, quota, elastic, semantics)
+    instants = []
+    for at, edits in cluster.changes:
+        own = []
+        for edit in edits:
+            cluster = edit.on(cluster)
+            after = _state(cluster, quota, elastic, semantics)
+            own += [each for each in (edit.between(before, after),) if each is not None]
+            before = after
+        instants.append(Instant(at, tuple(own)))
+    return replace(alone, changes=tuple(instants))
+
+
+def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: str) -> Cluster:
+    """The same, while nothing changes."""
     queue = cluster.cluster_queues.get(quota)
     doors = {key: local for key, local in cluster.local_queues.items() if local.cluster_queue == quota}
-    semantics = semantics_of(cluster.elastic_quotas)
     return replace(
         cluster,
         cluster_queues=frozen({} if queue is None else {quota: _without_cohort(queue)}),

@@ -10,6 +10,7 @@ import polars as pl
 
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
+from harness.cluster.changes.edits import ever
 from harness.cluster.one_quota import alone_on
 from harness.runs.tenants import elastic_quotas, quotas, tenants
 from harness.trace.job_rows import filled
@@ -30,39 +31,38 @@ def alone(
 
     Args:
         trace: with all jobs; queues are those of the cluster (`harness.trace.homes`).
-        cluster: with all quotas.
+        cluster: with all quotas, and what changes of them.
         quota: the name of a ClusterQueue or ElasticQuota.
         by_elastic_quotas: as for `tenants`.
 
     Raises:
         OptionError: there is no such quota, or no job counts against it.
     """
-    known = quotas(cluster)
+    there = ever(cluster)
+    known = quotas(there)
     if quota not in known:
         raise OptionError(
             f"alone: the cluster has no ClusterQueue or ElasticQuota {quota!r}",
             hint=did_you_mean(quota, list(known)),
         )
     rows = trace.frame
-    named = quota_names(rows, cluster)
+    named = quota_names(rows, there)
     doors = rows.select("job_id", "queue", filled(rows, "namespace", DEFAULT_NAMESPACE))
     doors = doors if named is None else doors.with_columns(named)
     jobs = doors if named is None else doors.with_columns(pl.col(QUOTA_NAME).first().over("job_id"))
-    found = tenants(jobs, cluster, by_elastic_quotas=by_elastic_quotas)
+    found = tenants(jobs, there, by_elastic_quotas=by_elastic_quotas)
     own = found.names.cast(pl.String).is_in(
         [name for name, behind in found.quotas.items() if behind == quota]
     )
     frame = rows.filter(own)
     if frame.is_empty():
         raise OptionError(f"alone: no job of {trace.path} counts against quota {quota!r}")
-    return replace(trace, frame=frame), alone_on(cluster, quota, elastic_quotas(doors.filter(own), cluster))
+    return replace(trace, frame=frame), alone_on(cluster, quota, elastic_quotas(doors.filter(own), there))
 
 
 def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
     """Why a policy's replay has none that is alone."""
     if policy.record:
         yield "it plays what happened"
-    if begun.cluster.changes:
-        yield "its cluster changes while it is replayed, and what is nominal then with it"
     if begun.takes_part:
         yield "work of the manifests takes part, which is of all quotas (--at-start empty leaves it out)"

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from harness.analysis.metrics.finish_time import FINISH_TIME, Sharing, measurements, sharing
-from harness.analysis.metrics.levels import holders
+from harness.analysis.metrics.levels import holders, holders_then
 from harness.base.errors import InputError, PluginError, RunError
 from harness.base.units import format_amount
 from harness.cluster.model import UNLIMITED
@@ -51,18 +51,18 @@ class Isolated:
         self._asked: list[tuple[int, str]] = []
         self.requests: list[Request] = []
         for place, run in enumerate(runs):
-            quotas = [each for each in holders(run) if each.nominal]
+            quotas = [name for name, nominal in _most_nominal(run).items() if nominal]
             if not quotas:
                 self._refused[place] = "no job counts against a quota, so there is nothing to be alone on"
                 continue
             request = replace(request_of(run, plugins), output=aside or run.path.parent.parent)
-            requests = [replace(request, alone=each.name) for each in quotas]
+            requests = [replace(request, alone=name) for name in quotas]
             try:
                 requests[0].plan(plugins)
             except InputError as error:
                 self._refused[place] = error.message
                 continue
-            self._asked += [(place, each.name) for each in quotas]
+            self._asked += [(place, name) for name in quotas]
             self.requests += requests
 
     def measured(
@@ -135,9 +135,9 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
 
     Pods that terminate do not count: quota may be given anew before they are gone.
     """
-    behind = {holder.name: holder for holder in holders(run)}
+    behind = _most_nominal(run)
     for quota, other in alone.items():
-        nominal = behind[quota].nominal or {}
+        nominal = behind[quota]
         for resource, most in _most_at_once(other).items():
             limit = nominal.get(resource, UNLIMITED)
             if most > limit:
@@ -147,6 +147,17 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
                     f"{run.info['policy']['name']} does not keep to quotas on this cluster"
                 )
                 return
+
+
+def _most_nominal(run: Run) -> dict[str, dict[str, int]]:
+    """Quota or queue that jobs count against -> the most that is nominally its own at any time."""
+    found: dict[str, dict[str, int]] = {}
+    for then in holders_then(run):
+        for holder in then:
+            most = found.setdefault(holder.name, {})
+            for resource, amount in (holder.nominal or {}).items():
+                most[resource] = max(amount, most.get(resource, 0))
+    return found
 
 
 def _most_at_once(run: Run) -> dict[str, int]:

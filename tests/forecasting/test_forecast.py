@@ -19,6 +19,7 @@ import harness
 from harness import Cluster, Forecast
 from harness.base.errors import InputError, OptionError
 from harness.base.units import HOUR
+from harness.studies.forecasting.from_files import Asked
 from harness.studies.forecasting.quantiles import quantile
 from harness.studies.forecasting.text import text
 
@@ -102,6 +103,31 @@ def test_a_restart_after_a_preemption_takes_the_whole_run_time_again(tmp_path: P
     assert quantiles(found, "default/low")[0] == pytest.approx(10, abs=0.05)
     kept = harness.forecast(world, history=past, futures=4, workers=1, now=_now(), on_preemption="resume")
     assert quantiles(kept, "default/low")[0] == pytest.approx(8, abs=0.05)
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_a_maintenance_that_is_to_come_moves_the_forecast(dated: bool, tmp_path: Path) -> None:
+    """The queue is held from 1 h to 12 h from now on, so that `next` does not start in 3 h."""
+    world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))
+    times = [f"{(NOON + timedelta(hours=hours)).isoformat()}" if dated else f"{hours}h" for hours in (1, 12)]
+    annotations = dict(zip(("harness/from", "harness/until"), times, strict=True))
+    metadata = {"name": "q", "annotations": annotations}
+    held = world.patched({"kind": "ClusterQueue", "metadata": metadata, "spec": {"stopPolicy": "Hold"}})
+    past = ran(tmp_path, *[1.0] * 30, *[5.0] * 30)
+    found = harness.forecast(held, history=past, futures=4, workers=1, now=_now(), others={"open": world})
+    assert quantiles(found) == (12.0, 12.0, 12.0)
+    assert quantiles(found.others["open"]) == (3.0, 3.0, 3.0)
+
+
+def test_a_backtest_takes_dates_only(tmp_path: Path) -> None:
+    """From when else would a time count?"""
+    metadata = {"name": "q", "annotations": {"harness/from": "1h"}}
+    held = cluster(queue("q", 4)).patched(
+        {"kind": "ClusterQueue", "metadata": metadata, "spec": {"stopPolicy": "Hold"}}
+    )
+    asked = Asked(held, ran(tmp_path, 1.0, 2.0))
+    with pytest.raises(OptionError, match="a backtest begins at many moments"):
+        asked.judged(2, harness.plugins.load(), workers=1)
 
 
 def test_what_does_not_start_by_the_horizon_is_counted(tmp_path: Path) -> None:

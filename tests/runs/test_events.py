@@ -12,7 +12,7 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.comparison import Comparison
-from harness.base.errors import InputError, OptionError, PolicyError
+from harness.base.errors import InputError, PolicyError
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.model import Cluster
 from harness.runs.request import Request
@@ -171,13 +171,25 @@ def test_no_plugin_needs_to_hear_of_priority_classes(
     assert dict(run.jobs.select("job_id", "priority").iter_rows()) == {"x": 0, "z": 7}
 
 
-def test_a_quota_cannot_be_replayed_alone_where_the_cluster_changes(
-    base: Cluster, write_trace: Trace
+def test_a_quota_alone_changes_as_it_does_among_others(
+    base: Cluster, write_trace: Trace, tmp_path: Path
 ) -> None:
-    """What is nominal would be another thing at another time."""
-    request = Request(write_trace(*JOBS), plugin="kueue-classic", cluster=base.patched(CHANGES), alone="a")
-    with pytest.raises(OptionError, match="its cluster changes while it is replayed"):
-        request.plan(harness.plugins.load())
+    """What others have, and how they change, is not there."""
+    other = patch("11s", stopPolicy="Hold")
+    other["metadata"]["name"] = "b"
+    request = Request(
+        write_trace(*JOBS), plugin="kueue-classic", cluster=base.patched([*CHANGES, other]), alone="a"
+    )
+    cluster = request.plan(harness.plugins.load()).cluster
+    assert [(at // 1_000_000, [str(each) for each in edits]) for at, edits in cluster.changes] == [
+        *((8, ["ClusterQueue a"]), (9, ["ClusterQueue a"]), (10, ["ClusterQueue a"]), (11, [])),
+        (15, ["ClusterQueue a"]),
+    ]
+    assert all(edit.after.cohort == "" for _, edits in cluster.changes for edit in edits)
+    run = replay(write_trace(*JOBS), base.patched([*CHANGES, other]), tmp_path)
+    (measured,) = harness.isolated([run])
+    rho = measured.metrics.filter(metric="fairness.finish_time", scope="quota=a")["value"]
+    assert rho.to_list() == [pytest.approx((1 + 10 / 24) / 2)]  # z has nobody to borrow from, and waits for x
 
 
 @pytest.mark.parametrize(

@@ -51,15 +51,24 @@ class Edit(NamedTuple):
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
+    @property
+    def key(self) -> Any:
+        """What a `Cluster` has the object by."""
+        return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
+
+    def between(self, before: Cluster, after: Cluster) -> Edit | None:
+        """What becomes of the object from one cluster to another; None where it is the same in both."""
+        was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
+        return None if was == becomes else Edit(self.kind, self.name, was, becomes)
+
     def on(self, cluster: Cluster) -> Cluster:
         """The cluster with this object as it is from now on; cohorts that are only named exist."""
         place = PLACES[self.kind]
-        key: Any = tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
         objects = dict(getattr(cluster, place))
         if self.after is None:
-            objects.pop(key, None)
+            objects.pop(self.key, None)
         else:
-            objects[key] = self.after
+            objects[self.key] = self.after
         placed: dict[str, Any] = {place: Frozen(objects)}
         changed = replace(cluster, **placed)
         if self.kind == "Node" and (capacity := _capacity(self, cluster)):

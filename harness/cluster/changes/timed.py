@@ -131,6 +131,12 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
     return Timed(bare, starts, ends, announced == "true")
 
 
+def is_dated(content: Mapping[str, Any]) -> bool:
+    """Whether all times of a document are dates."""
+    _, *times = timed(Document("", content), [])
+    return all(time.dated for time in times if time is not None)
+
+
 def _called(content: Mapping[str, Any]) -> str:
     name = content["metadata"].get("name")
     return f"{content.get('kind')} {name}" if isinstance(name, str) else str(content.get("kind"))

@@ -13,6 +13,7 @@ from harness.base.options import resolve
 from harness.base.text import counted
 from harness.base.units import LONGEST, parse_duration
 from harness.cluster.changes.remake import require_manifests
+from harness.cluster.changes.timed import is_dated
 from harness.cluster.dates import latest_of
 from harness.cluster.kinds.queues_missing import REMEDY, without_queues
 from harness.cluster.load import load_cluster
@@ -169,6 +170,11 @@ class Asked:
             )
         cluster, settings = self._settings(self.cluster, plugins)
         require_manifests(cluster)
+        if not all(map(is_dated, cluster.timed)):
+            raise OptionError(
+                f"{cluster.source} changes at times from now on, and a backtest begins at many moments",
+                hint="write dates as harness/from and harness/until, such as 2025-01-31T08:00:00Z",
+            )
         run, trace = self._past(plugins)
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
         record: Record

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.base.errors import Fault, InputError, TraceError
+from harness.cluster.changes.over_time import unrolled
 from harness.runs.estimates.distributions import Draws, Ended, RunTimes
 from harness.runs.estimates.draws import draws_of
 from harness.runs.estimates.history import History
@@ -26,6 +27,8 @@ def world_of(
 ) -> tuple[World, Mapping[int, Never]]:
     """What futures are made of, and by place which of those that are there can never start, with the reason.
 
+    Futures know what is to change of the cluster: times that are no dates count from now.
+
     Args:
         cluster: what there is.
         now: what is there now.
@@ -35,6 +38,7 @@ def world_of(
 
     Raises:
         InputError: nothing says how long some of those that are there run.
+        ClusterError: manifests are faulty at some time, or have a date where nobody knows what time it is.
         TraceError: no job of the history had ended by now.
     """
     known = None if history is None else history.by(now.at if history.dated else None)
@@ -42,6 +46,7 @@ def world_of(
         raise TraceError(
             "the history", [Fault("", "none of its jobs had ended by now, so no run time is known")]
         )
+    cluster = replace(unrolled(cluster, now.at), as_of=now.at)
     never: dict[int, Never] = {}
     possible = foresight(settings.policy, cluster, settings.options)
     if possible is not None:
@@ -51,7 +56,7 @@ def world_of(
                 never[place] = reason
     run_times = RunTimes(Ended(())) if known is None else known.run_times
     world = World(
-        replace(cluster, as_of=now.at),
+        cluster,
         settings,
         now,
         _draws(now, run_times, why),
