@@ -190,8 +190,9 @@ class Engine:
             PolicyError: the policy does not hear of what changes.
         """
         hear: Hear | None = _further(self._policy, "changed", self._name)
-        if hear is None:
-            raise _deaf(self._name, [Instant(self._lifecycle.now, (change.edit,))])
+        instant = Instant(self._lifecycle.now, (change.edit,))
+        if hear is None and to_be_heard((instant,)):
+            raise deaf(self._name, [instant])
         with self._blamed():
             self._tell(hear, change)
 

@@ -237,3 +237,15 @@ def test_a_quota_may_move_to_another_parent_and_its_usage_with_it() -> None:
     where = changing(*NODES, *parents, child, timed(flat("a", 2, 8, parent="q"), "10s"))
     happened = Happened(where, Jobs().add("j", "a", 3, seconds=1000), until=50)
     assert happened.used == {"p": 0, "q": 3, "a": 3}
+
+
+def test_a_node_that_goes_takes_pods_along_of_which_it_was_not_known_that_they_are_gone() -> None:
+    """The victim has left at 30 s; that is known 20 s later, and the node goes in between."""
+    quotas = tree(16, leaf("a", 8, 16), leaf("b", 8, 16))
+    where = changing(node("n0", 8), timed(node("n1", 8), None, "40s"), quotas)
+    jobs = Jobs().add("b", "b", 8, pods=2, gang=False, seconds=1000, grace=10)
+    jobs.add("a", "a", 8, at=20, seconds=5).add("late", "a", 1, at=45, seconds=5)
+    happened = Happened(where, jobs, until=4000, evictionLatency="20s")
+    assert next(row.time // 1_000_000 for row in happened.decisions.of("gone")) == 30
+    assert happened.used == {"root": 0, "a": 0, "b": 0}
+    assert {row.job for row in happened.decisions.of("finish")} == {"a", "b", "late"}
