@@ -133,8 +133,8 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
 
 def is_dated(content: Mapping[str, Any]) -> bool:
     """Whether all times of a document are dates."""
-    _, *times = timed(Document("", content), [])
-    return all(time.dated for time in times if time is not None)
+    made = timed(Document("", content), [])
+    return all(time.dated for time in (made.starts, made.ends) if time is not None)
 
 
 def _called(content: Mapping[str, Any]) -> str:
