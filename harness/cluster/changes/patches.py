@@ -63,8 +63,9 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     if faults:
         raise ClusterError(source, faults)
     again = cluster.files and isinstance(patch, (str, Path))
-    made = remade(cluster, world.documents(), f"{cluster.source} with {source}")
-    check_states(made)
+    documents = world.documents()
+    made = remade(cluster, documents, f"{cluster.source} with {source}")
+    check_states(made, documents)
     return replace(made, files=(*cluster.files, source) if again else ())
 
 

@@ -7,8 +7,8 @@ A document with a time is a patch where its object was given before it, else it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, final
 
 from harness.base.errors import Fault, InputError
@@ -46,6 +46,12 @@ class Moment(NamedTuple):
 
     dated: bool
     time: int
+
+    def __str__(self) -> str:
+        """As an annotation has it."""
+        if not self.dated:
+            return f"{self.time}us"
+        return (_EPOCH + timedelta(microseconds=self.time)).isoformat()
 
 
 class Timed(NamedTuple):
@@ -110,7 +116,7 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
     annotations = dict(metadata["annotations"])
     where = ", ".join(filter(None, (document.where, _called(content))))
     starts, ends = (
-        _moment(annotations.pop(name, None), f"{where}: {name}", faults) for name in (FROM, UNTIL)
+        moment_of(annotations.pop(name, None), f"{where}: {name}", faults) for name in (FROM, UNTIL)
     )
     announced = str(annotations.pop(ANNOUNCED, "false")).lower()
     if announced not in ("true", "false"):
@@ -142,7 +148,7 @@ def _called(content: Mapping[str, Any]) -> str:
     return f"{content.get('kind')} {name}" if isinstance(name, str) else str(content.get("kind"))
 
 
-def _moment(value: Any, where: str, faults: list[Fault]) -> Moment | None:
+def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
     """A time: a duration since the origin such as `3d2h`, or a date such as `2025-01-31T08:00:00Z`."""
     if value is None:
         return None
@@ -189,36 +195,40 @@ class OverTime:
 
     Attributes:
         timed: those with a time, in order.
+        of: of each of these, the number of the object that it is, or is over.
     """
 
     def __init__(self, documents: Iterable[Document], faults: list[Fault]) -> None:
         self._faults = faults
         self._objects: list[list[Timed]] = []  # each an object, and the patches over it
         self.timed: list[Timed] = []
-        known = self._known = dict[_Key, list[Timed]]()
+        self.of: list[int] = []
+        known: dict[_Key, int] = {}
         for document in documents:
             found = timed(document, faults)
-            if found.has_time:
-                self.timed.append(found)
             over = known.get(_key(document.content)) if found.has_time else None
             if over is None:
-                self._objects.append([found])
-                known.setdefault(_key(document.content), self._objects[-1])
-            else:
-                over.append(found)
+                over = len(self._objects)
+                self._objects.append([])
+                known.setdefault(_key(document.content), over)
+            self._objects[over].append(found)
+            if found.has_time:
+                self.timed.append(found)
+                self.of.append(over)
+
+    @property
+    def count(self) -> int:
+        """How many objects there are."""
+        return len(self._objects)
 
     def documents(self, holds: Callable[[Timed], bool]) -> Iterator[Document]:
         """The objects that are there, with the patches that hold."""
-        for each in self._objects:
-            yield from self._held(each, holds)
+        for number in range(self.count):
+            yield from self.object(number, holds)
 
-    def one(self, content: Any, holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """The same of the object alone that a document is, or is a patch over."""
-        yield from self._held(self._known[_key(content)], holds)
-
-    def _held(self, parts: Sequence[Timed], holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """An object, if it is there, with those of the patches over it that hold."""
-        first, *patches = parts
+    def object(self, number: int, holds: Callable[[Timed], bool]) -> Iterator[Document]:
+        """One object with the patches that hold: none where it is not there, several of a pool that grew."""
+        first, *patches = self._objects[number]
         if first.has_time and not holds(first):
             return
         where, content = first.document.where, first.document.content
@@ -229,5 +239,5 @@ class OverTime:
             content = Merge(where, self._faults).merged(content, patch.document.content)
         if content is not None:
             before = first.document.content
-            for part in [content] if content is before else resized(content, before):
-                yield Document(where, part)
+            parts = [content] if content is before else resized(content, before)
+            yield from (Document(where, part) for part in parts)

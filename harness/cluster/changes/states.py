@@ -1,0 +1,209 @@
+"""What a cluster whose manifests have times is, from one change to the next.
+
+Most changes are of one object. Only what changes is merged anew; what was so before is not read again; and
+where it is nodes alone that change, these are all that is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import chain
+from typing import Any, NamedTuple, final
+
+from harness.base.errors import ClusterError, Fault
+from harness.base.frozen import Frozen
+from harness.base.units import INT64_MAX, parse_quantity
+from harness.cluster.changes.remake import remade
+from harness.cluster.changes.timed import OverTime, Timed
+from harness.cluster.draft import Draft
+from harness.cluster.load import read_object
+from harness.cluster.model import Cluster, Node
+from harness.cluster.yaml.documents import Document
+
+_KUEUE = ("ClusterQueue", "Cohort")
+_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
+
+
+class State(NamedTuple):
+    """A cluster while nothing changes.
+
+    Attributes:
+        cluster: what there is.
+        specs: the objects that have a manifest -> what tells specs apart of which Kueue makes the same.
+    """
+
+    cluster: Cluster
+    specs: Mapping[tuple[str, str], object]
+
+
+class Span(NamedTuple):
+    """When a document holds: from an instant on, or all the time, and until another one, or for ever."""
+
+    starts: int | None
+    ends: int | None
+
+    def holds(self, now: int) -> bool:
+        """Whether the document holds at an instant."""
+        return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
+
+
+class Step(NamedTuple):
+    """An instant at which documents begin or cease to hold.
+
+    Attributes:
+        at: the instant.
+        turned: these documents, in order.
+        state: what there is from then on.
+    """
+
+    at: int
+    turned: Sequence[Timed]
+    state: State
+
+
+@final
+class States:
+    """The states of a cluster whose manifests have times, one after the other.
+
+    Args:
+        cluster: whose scale and assumptions hold at all times.
+        over: its manifests.
+        spans: of each of these with a time, when it holds.
+        faults: where `over` adds faults.
+    """
+
+    def __init__(self, cluster: Cluster, over: OverTime, spans: Sequence[Span], faults: list[Fault]) -> None:
+        self._cluster, self._over, self._spans, self._faults = cluster, over, spans, faults
+        self._holding: set[int] = set()  # identities of documents with a time
+        self._present: list[tuple[Document, ...]] = []
+        self._texts: dict[int, str] = {}  # objects that have changed -> what they are
+        self._read: dict[tuple[tuple[int, str], ...], State] = {}
+        kinds = {each.document.content.get("kind") for each in over.timed}
+        # What else there may be of a cluster goes by its nodes: then all of it is read.
+        beside = cluster.pods or cluster.topologies or cluster.custom_resources or cluster.scale != 1
+        self._nodes_alone = not beside and "NodePool" not in kinds
+
+    def first(self, now: int, source: str) -> State:
+        """What there is at an instant.
+
+        Raises:
+            ClusterError: manifests are faulty then.
+        """
+        those = zip(self._over.timed, self._spans, strict=True)
+        self._holding = {id(each) for each, span in those if span.holds(now)}
+        self._present = [self._object(number) for number in range(self._over.count)]
+        for number in self._over.of:
+            self._texts[number] = _text(self._present[number])
+        return self._whole(source)
+
+    def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
+        """What follows a state, instant by instant.
+
+        Args:
+            now: the instant of this state, which was the last to be asked for.
+            state: it.
+            called: instant -> what a cluster is called then, for messages.
+
+        Raises:
+            ClusterError: manifests are faulty at an instant.
+        """
+        due: dict[int, set[int]] = {}
+        for number, span in enumerate(self._spans):
+            for at in (span.starts, span.ends):
+                if at is not None and at > now:
+                    due.setdefault(at, set()).add(number)
+        for at, numbers in sorted(due.items()):
+            turned = []
+            for number in sorted(numbers):
+                each = self._over.timed[number]
+                if self._spans[number].holds(at) != (id(each) in self._holding):
+                    self._holding ^= {id(each)}
+                    turned.append((each, self._over.of[number]))
+            state = self._turned(state, [number for _, number in turned], called[at])
+            yield Step(at, [each for each, _ in turned], state)
+
+    def _object(self, number: int) -> tuple[Document, ...]:
+        return tuple(self._over.object(number, lambda each: id(each) in self._holding))
+
+    def _turned(self, state: State, numbers: Iterable[int], source: str) -> State:
+        """The state after some objects became what they are now."""
+        before, after = list[Document](), list[Document]()
+        for number in dict.fromkeys(numbers):
+            before += self._present[number]
+            self._present[number] = self._object(number)
+            self._texts[number] = _text(self._present[number])
+            after += self._present[number]
+        if self._nodes_alone and all(each.content.get("kind") == "Node" for each in (*before, *after)):
+            nodes = self._nodes(state.cluster, before, after, source)
+            if nodes is not None:
+                return State(replace(state.cluster, nodes=Frozen(nodes)), state.specs)
+        return self._whole(source)
+
+    def _nodes(
+        self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
+    ) -> dict[str, Node] | None:
+        """The nodes of a cluster with some that are others now; None where they cannot be counted.
+
+        Raises:
+            ClusterError: one of these is faulty.
+        """
+        draft = Draft(faults=list(self._faults))
+        for each in after:
+            read_object(each, draft, Counter())
+        if draft.faults:
+            raise ClusterError(source, draft.faults)
+        gone = {str(each.content["metadata"]["name"]) for each in before} - draft.nodes.keys()
+        nodes = {name: node for name, node in cluster.nodes.items() if name not in gone} | draft.nodes
+        named = {resource for node in draft.nodes.values() for resource in node.allocatable}
+        sums = (sum(node.allocatable.get(resource, 0) for node in nodes.values()) for resource in named)
+        return nodes if all(amount <= INT64_MAX for amount in sums) else None
+
+    def _whole(self, source: str) -> State:
+        """The state of all that is present."""
+        if self._faults:
+            raise ClusterError(source, self._faults)
+        key = tuple(self._texts.items())
+        if key not in self._read:
+            documents = list(chain.from_iterable(self._present))
+            self._read[key] = State(
+                remade(self._cluster, documents, source), specs([each.content for each in documents])
+            )
+        return self._read[key]
+
+
+def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
+    """See `State.specs`."""
+    return {(str(each.get("kind")), name_of(each)): _exact(each) for each in contents}
+
+
+def name_of(content: Mapping[str, Any]) -> str:
+    """What an object is called among those of its kind."""
+    metadata = content.get("metadata") or {}
+    name = str(metadata.get("name"))
+    return f"{metadata.get('namespace') or 'default'}/{name}" if content.get("kind") == "LocalQueue" else name
+
+
+def _text(documents: Sequence[Document]) -> str:
+    return json.dumps([each.content for each in documents], default=str)
+
+
+def _exact(content: Mapping[str, Any]) -> object:
+    """What a spec of Kueue says beyond what is modelled: whether it has a weight, and amounts not rounded."""
+    spec = content.get("spec")
+    if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
+        return None
+    quotas = [
+        (quota.get("name"), *(_quantity(quota.get(name)) for name in _QUOTAS))
+        for group in spec.get("resourceGroups") or ()
+        for flavor in group.get("flavors") or ()
+        for quota in flavor.get("resources") or ()
+    ]
+    return spec.get("fairSharing") is not None, quotas
+
+
+def _quantity(value: Any) -> Fraction | None:
+    return None if value is None else parse_quantity(value)
