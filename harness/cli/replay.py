@@ -61,6 +61,11 @@ Examples:
     "plugin is replayed on it unchanged and with each patch, as PLUGIN@base and PLUGIN@NAME.",
 )  # fmt: skip
 @click.option(
+    "--events", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    help="A table (CSV or Parquet) of what changes over time of quotas and nodes, for each cluster; "
+    "--patch FILE replays without it and with it.",
+)  # fmt: skip
+@click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
     help="An option of the plugin of that label, or of all that have it; `harness plugins` lists them.",
 )  # fmt: skip
@@ -134,6 +139,7 @@ def replay(
     names: tuple[str, ...],
     clusters: tuple[str, ...],
     patches: tuple[str, ...],
+    events: tuple[Path, ...],
     settings: tuple[str, ...],
     on_preemption: str,
     grace_period: str,
@@ -183,7 +189,7 @@ def replay(
             "--shake: priorities do not go with --drop-impossible, which leaves out some that might get them",
             hint="leave out such jobs before: harness trace convert",
         )
-    worlds = read_worlds(clusters, patches, lambda path: api.cluster_for(path, opened, calibration))
+    worlds = read_worlds(clusters, patches, lambda path: api.cluster_for(path, opened, calibration), events)
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
     pairs = [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 40
 _BASE = "base"
-_ENDINGS = (".cluster", ".patch")
+_ENDINGS = (".cluster", ".patch", ".events")
 """What file names have before their last ending, and no name needs."""
 
 
@@ -36,6 +36,7 @@ def read_worlds(
     clusters: Sequence[str],
     patches: Sequence[str],
     read: Callable[[Path | None], Cluster],
+    events: Sequence[Path] = (),
 ) -> list[World]:
     """The clusters to play something on: each as it is, then with each of the patches.
 
@@ -47,9 +48,10 @@ def read_worlds(
             a path.
         patches: the same for patches.
         read: reads a cluster.
+        events: tables of what changes of each cluster over time, laid over it before patches are.
 
     Raises:
-        OptionError: two of them have one name.
+        OptionError: two of them have one name, or a file is no table.
         InputError: a cluster or patch cannot be read, or a patch does not fit a cluster.
     """
     changes = named_files(patches, "--patch")
@@ -60,12 +62,25 @@ def read_worlds(
     worlds = []
     for name, path in found:
         cluster = read(path)
+        for table in events:
+            cluster = cluster.patched(_table(table))
         worlds.append(World(name, cluster))
         for change, file in changes:
             called = change if len(found) == 1 else f"{name}+{change}"
             worlds.append(World(called, cluster.patched(file)))
     _require_names(worlds)
     return worlds
+
+
+def _table(path: Path) -> Path:
+    from harness.cluster.changes.event_table import is_table
+
+    if not is_table(path):
+        raise OptionError(
+            f"--events {path} is no table by its name",
+            hint="call it .csv, .csv.gz or .parquet; manifests with times are for --patch",
+        )
+    return path
 
 
 def _given_name(clusters: Sequence[str]) -> str:

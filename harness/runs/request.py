@@ -17,7 +17,6 @@ from harness.base.options import declared_options, did_you_mean, factor, resolve
 from harness.base.units import LONGEST, SECOND, parse_duration
 from harness.base.values import Value
 from harness.cluster.changes.edits import ever
-from harness.cluster.changes.over_time import unrolled
 from harness.engine.losses import Losses, parse_losses
 from harness.plugins import Plugins, load
 from harness.plugins.registries import PolicySpec
@@ -261,6 +260,8 @@ class Request(Value):
         trace = read_trace(self.trace, plugins, self.calibration)
         cluster = cluster_for(self.cluster, trace, self.calibration)
         if cluster.timed:
+            from harness.cluster.changes.over_time import unrolled
+
             begins = (trace.origin, 0) if trace.kind == "timestamp" else (None, trace.origin)
             cluster = _unrolled.answer(trace, cluster, partial(unrolled, cluster, *begins))
         policy = policy or _policy(default_plugin(cluster), plugins)

@@ -222,6 +222,28 @@ def test_a_scaled_cluster_is_scaled_with_its_patch(
     assert "ClusterQueue a: nominalQuota cpu 2 -> 6" in ended.out
 
 
+def test_events_change_every_cluster_and_its_patches(
+    harness: Callable, trace: Path, manifests: Callable, folder: Path
+) -> None:
+    """A run is the same under `--events` as under `--patch`, whatever the file is called."""
+    Path("cut.csv").write_text("time,kind,name,field,value\n1s,ClusterQueue,a,quota[cpu],x0\n")
+    Path("same.csv").write_text(Path("cut.csv").read_text())
+    Path("more.yaml").write_text("kind: ClusterQueue\nmetadata: {name: b}\nspec: {stopPolicy: Hold}\n")
+    cluster = ("--cluster", manifests("base.yaml", 1), "-p", "fairsharing", "--json")
+    ended = harness("replay", trace, *cluster, "--events", "cut.csv", "--patch", "more.yaml")
+    assert ended.code == 0, ended.err
+    assert labels(ended.out) == ["fairsharing@base", "fairsharing@more"]
+    found = [json.loads(path.read_text()) for path in Path("results/trace").glob("*/run.json")]
+    assert [len(run["cluster"]["events"]) for run in found] == [1, 1]
+    ended = harness("replay", trace, *cluster, "--patch", "same.csv")
+    with_and_without = [run.rpartition("-")[2] for run in sorted(map(str, Path("results/trace").iterdir()))]
+    assert len(with_and_without) == 4
+    assert len(set(with_and_without)) == 3  # the base with the table, and the patch that is the table
+    ended = harness("replay", trace, *cluster, "--events", "more.yaml")
+    assert ended.code == 2
+    assert "--events more.yaml is no table by its name" in ended.err
+
+
 @pytest.mark.parametrize(
     ("args", "message", "hint"),
     [

@@ -26,6 +26,17 @@ def test_the_patches_on_the_page_hold_when_it_says() -> None:
     assert [edits[0].after.stop_policy for _, edits in changes] == ["None", "None", "HoldAndDrain", "None"]
 
 
+def test_the_table_on_the_page_is_the_file_and_says_what_the_patches_say() -> None:
+    """So that a reader can choose either."""
+    file = ROOT / "docs" / "examples" / "events.csv"
+    shown = [line.strip("| ").split(" | ") for line in PAGE.split("\n") if "| ClusterQueue |" in line]
+    assert [",".join(cells) for cells in shown] == file.read_text(encoding="utf-8").split()[1:]
+    base = load_cluster(ROOT / "traces" / "mix.cluster.yaml")
+    ways = (base.patched(file), base.patched(ROOT / "docs" / "examples" / "events.yaml"))
+    table, patches = (unrolled(each, None) for each in ways)
+    assert table.digest == patches.digest
+
+
 def test_the_page_names_the_kinds_that_may_have_a_time() -> None:
     """All of them, and no other."""
     sentence = " ".join(PAGE.split()).partition("These kinds may have a time: ")[2].partition(". ")[0]

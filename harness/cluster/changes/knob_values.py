@@ -25,14 +25,24 @@ def is_knob(name: str) -> bool:
 
 
 def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
-    """A cluster with knobs at these values: path -> value, or `x1.1` for 1.1 times what there is.
+    """A cluster with knobs at these values; see `multiplied`.
+
+    Raises:
+        InputError: there is no such knob, or a value is none of its kind.
+        ClusterError: manifests with these values are faulty.
+    """
+    found = multiplied(cluster, values)
+    return cluster.with_values(found) if found else cluster
+
+
+def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
+    """Path of a knob -> value, of values or `x1.1` for 1.1 times what there is.
 
     Amounts are rounded up to what can be had of their resource, as Kubernetes rounds quantities. A limit
     that manifests do not state stays none whatever it is multiplied by.
 
     Raises:
-        InputError: there is no such knob, or a value is none of its kind.
-        ClusterError: manifests with these values are faulty.
+        InputError: there is no such knob to multiply.
     """
     found: dict[str, Any] = {}
     for path, value in values.items():
@@ -50,7 +60,7 @@ def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
                 f"{path}: the manifests state no value that {value} could multiply", hint="give a value"
             )
         found |= stated
-    return cluster.with_values(found) if found else cluster
+    return found
 
 
 def _times(path: str, value: Value) -> Fraction | None:

@@ -105,20 +105,34 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
         InputError: there is no such object or knob, or a value is none of its kind.
         ClusterError: manifests with these values are faulty.
     """
-    require_manifests(cluster)
-    settings = list(_settings(cluster))
     changed: dict[int, Any] = {}
-    said = []
-    for path, value in _flat(values):
-        for each in _chosen(path, settings):
-            written = _written(each, value)
-            if each.manifest not in changed:
-                changed[each.manifest] = deepcopy(dict(cluster.manifests[each.manifest]))
-            _put(changed[each.manifest], each.place, written)
-        said.append(f"{path} = {value}")
+    for (at, place), written in turned_places(cluster, values).items():
+        if at not in changed:
+            changed[at] = deepcopy(dict(cluster.manifests[at]))
+        _put(changed[at], place, written)
+    said = [f"{path} = {value}" for path, value in _flat(values)]
     documents = [Document("", changed.get(at, content)) for at, content in enumerate(cluster.manifests)]
     more = f" and {len(said) - _SHOWN:,} more" if len(said) > _SHOWN else ""
     return remade(cluster, documents, f"{cluster.source} with {', '.join(said[:_SHOWN])}{more}")
+
+
+def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], int | str | None]:
+    """Number of a manifest and place in it -> what stands there with these values of knobs.
+
+    Args:
+        cluster: made of manifests.
+        values: see `with_values`.
+
+    Raises:
+        InputError: there is no such object or knob, or a value is none of its kind.
+    """
+    require_manifests(cluster)
+    settings = list(_settings(cluster))
+    return {
+        (each.manifest, each.place): _written(each, value)
+        for path, value in _flat(values)
+        for each in _chosen(path, settings)
+    }
 
 
 # --- where knobs are --------------------------------------------------------------------------------------
@@ -241,7 +255,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
             hint="write KIND/NAME.KNOB or KIND/NAME.KNOB[RESOURCE], such as ClusterQueue/team-a.weight",
         )
     owner, name, key = match["object"], match["knob"], match["key"]
-    found = [each for each in settings if _like(owner, each.owner)]
+    found = [each for each in settings if like(owner, each.owner)]
     if not found:
         owners = dict.fromkeys(each.owner for each in settings)
         raise InputError(f"{path}: there is no {owner} with knobs", hint=did_you_mean(owner, owners))
@@ -267,8 +281,8 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
 def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
     """The knobs of one object that a key names: by flavor and resource, else by the resource alone."""
     own = [each for each in settings if each.owner == owner]
-    exact = [each for each in own if each.flavor and _like(key, each.full)]
-    found = exact or [each for each in own if _like(key, each.resource)]
+    exact = [each for each in own if each.flavor and like(key, each.full)]
+    found = exact or [each for each in own if like(key, each.resource)]
     for each in () if exact else found:
         if not each.alone:
             flavors = [other.flavor for other in own if other.resource == each.resource]
@@ -280,7 +294,7 @@ def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting
     return found
 
 
-def _like(pattern: str, text: str) -> bool:
+def like(pattern: str, text: str) -> bool:
     """Whether a text is like a pattern, in which `*` stands for anything."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from harness.base.errors import ClusterError, Fault
 from harness.base.json_text import DEEPEST
 from harness.base.options import did_you_mean
+from harness.cluster.changes.event_rows import event_documents
+from harness.cluster.changes.event_table import is_row, is_table, read_table, rows_of
 from harness.cluster.changes.over_time import check_states
 from harness.cluster.changes.remake import remade, require_manifests
 from harness.cluster.changes.strategic_merge import DIRECTIVE, Added, Merge
@@ -29,7 +31,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Patch = str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]]
-"""A file or folder of patch documents, one document, or several."""
+"""A file or folder of patch documents, a table of events (CSV or Parquet); one document, several, or rows."""
 
 _IN_PYTHON = "the patch"
 
@@ -48,7 +50,8 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     require_manifests(cluster)
     source = str(patch) if isinstance(patch, (str, Path)) else _IN_PYTHON
     faults: list[Fault] = []
-    patches = [item for document in _documents(patch, faults) for item in unpacked(document, faults)]
+    documents = _documents(cluster, patch, faults)
+    patches = [item for document in documents for item in unpacked(document, faults)]
     if not patches and not faults:
         faults.append(Fault("", "holds no document: give kind, metadata.name and the fields that change"))
     names = {_target(each.content).name for each in patches if _target(each.content).kind == "Node"}
@@ -69,11 +72,16 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     return replace(made, files=(*cluster.files, source) if again else ())
 
 
-def _documents(patch: Patch, faults: list[Fault]) -> Sequence[Document]:
+def _documents(cluster: Cluster, patch: Patch, faults: list[Fault]) -> Sequence[Document]:
     if isinstance(patch, (str, Path)):
-        return read_manifests(Path(patch), faults)[0]
+        path = Path(patch)
+        if is_table(path):
+            return event_documents(cluster, read_table(path, faults), faults)
+        return read_manifests(path, faults)[0]
     given: Any = patch
-    several = given if isinstance(given, Iterable) and not isinstance(given, Mapping) else [given]
+    several = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [given]
+    if any(map(is_row, several)):
+        return event_documents(cluster, rows_of(several, _IN_PYTHON, faults), faults)
     found = []
     for number, content in enumerate(several, 1):
         where = f"document {number}"

@@ -14,6 +14,7 @@ from harness.base.frozen import Frozen
 from harness.base.options import did_you_mean
 from harness.base.tables import schemas
 from harness.base.units import parse_duration
+from harness.cluster.changes.event_table import is_table, read_table
 from harness.cluster.derive import find_cluster
 from harness.cluster.load import load_cluster, read_manifests
 from harness.plugins import Plugins
@@ -217,14 +218,18 @@ def _tenants(text: str, folder: Path) -> Tenants:
 
 
 def _patch(path: Path | None) -> Sequence[Mapping[str, Any]] | None:
-    """The documents of a patch."""
+    """The documents of a patch, or the rows of a table of events."""
     if path is None:
         return None
     faults: list[Fault] = []
-    documents, _ = read_manifests(path, faults)
+    found: list[Mapping[str, Any]]
+    if is_table(path):
+        found = [row.cells for row in read_table(path, faults)]
+    else:
+        found = [document.content for document in read_manifests(path, faults)[0]]
     if faults:
         raise SpecError(str(path), faults)
-    return [document.content for document in documents]
+    return found
 
 
 def _check_seeds(spec: Spec, seeds: Seeds, faults: Faults) -> None:

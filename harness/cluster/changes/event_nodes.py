@@ -1,0 +1,195 @@
+"""What rows of a table of events say of nodes: which ones, and what happens to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+from harness.base.errors import Fault, InputError
+from harness.base.options import did_you_mean
+from harness.base.units import SECOND, parse_quantity
+from harness.cluster.changes.event_table import Row
+from harness.cluster.changes.knobs import like
+from harness.cluster.kinds.core import node_names, unpooled
+from harness.cluster.kinds.selectors import EFFECTS, LabelSelector, Requirement
+from harness.cluster.yaml.fields import shown
+
+ACTIONS = ("remove", "cordon", "taint", "resize")
+"""What can happen to a node."""
+
+CORDONED = "node.kubernetes.io/unschedulable"
+"""The taint of a cordoned node. Kubernetes' node controller sets it, and takes it away, after the change of
+`spec.unschedulable` (pkg/controller/nodelifecycle, `doNoScheduleTaintingPass`)."""
+
+CONTROLLER = 1 * SECOND
+"""How long after a cordon the controller's taint comes, and after an uncordon goes."""
+
+_PART = re.compile(r"\s*(?P<key>[^=!,\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!,\s]*)\s*")
+_TAINT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?:(?P<effect>\w+)")
+_NODE: Mapping[str, Any] = {"kind": "Node"}
+
+
+class Part(NamedTuple):
+    """What a row says of one object.
+
+    Attributes:
+        target: `kind`, and where these are needed `apiVersion` and `metadata`.
+        fields: what changes, as a patch has it.
+        delay: how long after the row's time.
+        said: what tells the fields apart that it gives a value.
+    """
+
+    target: Mapping[str, Any]
+    fields: Mapping[str, Any]
+    said: tuple[tuple[str, ...], ...]
+    delay: int = 0
+
+
+@final
+class Nodes:
+    """The nodes of a cluster, for rows that name some.
+
+    Args:
+        manifests: of the cluster.
+    """
+
+    def __init__(self, manifests: Sequence[Mapping[str, Any]]) -> None:
+        self._pools = node_names(manifests)
+        of_pools = {name for names in self._pools.values() for name in names}
+        self._nodes: dict[str, Mapping[str, Any]] = {}
+        for content in unpooled(manifests, of_pools):
+            if content.get("kind") == "Node" and content.get("apiVersion") == "v1":
+                self._nodes.setdefault(str((content.get("metadata") or {}).get("name")), content)
+
+    def parts(self, row: Row, faults: list[Fault]) -> Iterator[Part]:
+        """What a row says of each node that it names."""
+        names = self._named(row, faults)
+        action, value = row.cells["field"], row.cells["value"]
+        if action not in ACTIONS:
+            what = f"{shown(action)} does not happen to a node; {did_you_mean(action, ACTIONS)}"
+            faults.append(Fault(row.where("field"), what))
+        elif action in ("remove", "cordon"):
+            if value:
+                faults.append(Fault(row.where("value"), f"must be empty, since {action} has none"))
+            for name in names:
+                yield from _removed(name) if action == "remove" else _cordoned(name)
+        elif action == "taint":
+            taint = self._taint(row, faults)
+            for name in names if taint else ():
+                yield _part(name, {"spec": {"taints": [taint]}}, ("taint", str(taint["key"])))
+        else:
+            amounts = self._amounts(row, faults)
+            for name in names if amounts else ():
+                status = self._nodes[name].get("status") or {}
+                field = "allocatable" if "allocatable" in status else "capacity"
+                said = [("resize", resource) for resource in amounts]
+                yield _part(name, {"status": {field: amounts}}, *said)
+
+    def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
+        """The nodes of a row: one, those of labels, or the last ones of a pool."""
+        text = row.cells["name"]
+        if ":" in text:
+            return self._of_pool(row, faults)
+        if "=" in text:
+            selector = _selector(row, faults)
+            found = [
+                name
+                for name, content in self._nodes.items()
+                if selector and selector.matches((content.get("metadata") or {}).get("labels") or {})
+            ]
+            if selector and not found:
+                faults.append(Fault(row.where("name"), f"no node has labels such as {shown(text)}"))
+            return found
+        found = [name for name in self._nodes if like(text, name)]
+        if text and not found:
+            what = f"there is no Node {shown(text)}; {did_you_mean(text, self._nodes)}"
+            faults.append(Fault(row.where("name"), what))
+        return found
+
+    def _of_pool(self, row: Row, faults: list[Fault]) -> Sequence[str]:
+        """The last nodes of a pool, as many as `pool:count` says: those that a smaller pool would lack."""
+        pool, _, number = row.cells["name"].partition(":")
+        names = self._pools.get(pool)
+        if names is None:
+            what = f"there is no NodePool {shown(pool)}; {did_you_mean(pool, self._pools)}"
+            faults.append(Fault(row.where("name"), what))
+        elif not re.fullmatch(r"[1-9][0-9]{0,5}", number) or int(number) > len(names):
+            what = f"{shown(number)} is no number of nodes of {pool}, which has {len(names):,}"
+            faults.append(Fault(row.where("name"), what))
+        else:
+            return names[-int(number) :]
+        return ()
+
+    def _taint(self, row: Row, faults: list[Fault]) -> dict[str, str]:
+        """A taint as `kubectl taint` takes it."""
+        match = _TAINT.fullmatch(row.cells["value"])
+        if match is None:
+            what = f"{shown(row.cells['value'])} is no taint; write key=value:Effect or key:Effect"
+            faults.append(Fault(row.where("value"), what))
+            return {}
+        if match["effect"] not in EFFECTS:
+            what = f"no effect is called {match['effect']}; {did_you_mean(match['effect'], EFFECTS)}"
+            faults.append(Fault(row.where("value"), what))
+            return {}
+        value = {"value": match["value"]} if match["value"] else {}
+        return {"key": match["key"], **value, "effect": match["effect"]}
+
+    def _amounts(self, row: Row, faults: list[Fault]) -> dict[str, str]:
+        """What nodes have from then on of some resources: `cpu=30;nvidia.com/gpu=7`."""
+        found = {}
+        where = row.where("value")
+        for text in re.split("[;,]", row.cells["value"]):
+            resource, equals, amount = (part.strip() for part in text.partition("="))
+            if not equals or not resource:
+                faults.append(Fault(where, f"{shown(text)} is no amount; write nvidia.com/gpu=7"))
+                continue
+            if resource not in self._resources:
+                what = f"no node has {shown(resource)}; {did_you_mean(resource, self._resources)}"
+                faults.append(Fault(where, what))
+            try:
+                if parse_quantity(amount) < 0:
+                    faults.append(Fault(where, f"{shown(amount)} is below 0"))
+            except InputError as error:
+                faults.append(Fault(where, str(error.message)))
+            found[resource] = amount
+        return found
+
+    @property
+    def _resources(self) -> dict[str, None]:
+        """What some node has."""
+        return {
+            str(resource): None
+            for content in self._nodes.values()
+            for field in ("allocatable", "capacity")
+            for resource in (content.get("status") or {}).get(field) or ()
+        }
+
+
+def _removed(name: str) -> Iterator[Part]:
+    yield _part(name, {"$patch": "delete"}, ("remove",))
+
+
+def _cordoned(name: str) -> Iterator[Part]:
+    yield _part(name, {"spec": {"unschedulable": True}}, ("cordon",))
+    taint = {"key": CORDONED, "effect": "NoSchedule"}
+    yield _part(name, {"spec": {"taints": [taint]}}, ("taint", CORDONED), delay=CONTROLLER)
+
+
+def _part(name: str, fields: Mapping[str, Any], *said: tuple[str, ...], delay: int = 0) -> Part:
+    target = {**_NODE, "metadata": {"name": name}}
+    return Part(target, fields, tuple(("Node", name, *each) for each in said), delay)
+
+
+def _selector(row: Row, faults: list[Fault]) -> LabelSelector | None:
+    """Labels as `kubectl get -l` takes them, without sets."""
+    found = []
+    for text in row.cells["name"].split(","):
+        match = _PART.fullmatch(text)
+        if match is None:
+            what = f"{shown(text)} is no part of a selector; write key=value or key!=value, with commas"
+            faults.append(Fault(row.where("name"), what))
+            return None
+        operator = "NotIn" if match["operator"] == "!=" else "In"
+        found.append(Requirement(match["key"], operator, (match["value"],)))
+    return LabelSelector(match_expressions=tuple(found))

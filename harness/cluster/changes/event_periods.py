@@ -1,0 +1,105 @@
+"""When rows of a table of events hold, and that no two of them say something else of one field at one time.
+
+A row without an end holds until the next one of its field: so a table is a log. A row with an end is an
+exception, after which what was before is so again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import NamedTuple
+
+from harness.base.errors import Fault
+from harness.cluster.changes.event_table import Row
+from harness.cluster.changes.timed import Moment, moment_of
+
+
+class Period(NamedTuple):
+    """When a row holds.
+
+    Attributes:
+        starts: from then on.
+        ends: until then; None for as long as no other row of its field begins.
+    """
+
+    starts: Moment
+    ends: Moment | None
+
+
+def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | None:
+    """When a row holds; None where its time is missing or none.
+
+    Args:
+        row: the row.
+        first: when the first row of the table holds, whose times are written as all are.
+        faults: where they are added.
+    """
+    starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
+    if starts is None:
+        return None
+    dated = first.starts.dated if first is not None else starts.dated
+    for name, moment in (("time", starts), ("until", ends)):
+        if moment is not None and moment.dated != dated:
+            forms = ("counts from the trace's origin", "is a date")
+            what = f"{forms[moment.dated]}, and the first row {forms[dated]}"
+            faults.append(Fault(row.where(name), f"{what}; write all times of a table in one way"))
+    if ends is not None and ends.dated == starts.dated and ends <= starts:
+        faults.append(Fault(row.where("until"), "must be later than the row's time"))
+    return Period(starts, ends)
+
+
+def ends_of(
+    said: Mapping[int, Iterable[Hashable]],
+    when: Mapping[int, Period],
+    rows: Mapping[int, Row],
+    faults: list[Fault],
+) -> dict[int, Moment | None]:
+    """Number of a row -> until when it holds, at the latest; rows that overlap are faults.
+
+    Args:
+        said: number of a row -> the fields that it gives a value.
+        when: number of a row -> when it holds.
+        rows: by number.
+        faults: where they are added.
+    """
+    of_field: dict[Hashable, list[int]] = {}
+    for number, fields in said.items():
+        for field in fields:
+            of_field.setdefault(field, []).append(number)
+    nexts: dict[int, set[Moment | None]] = {}
+    clashes: dict[int, int] = {}
+    for numbers in of_field.values():
+        numbers.sort(key=lambda number: _order(when[number]))
+        last: dict[bool, int] = {}  # with an end, or without -> the row before
+        for number in numbers:
+            period = when[number]
+            exception = last.get(True)
+            ended = when[exception].ends if exception is not None else None
+            if ended is not None and period.starts < ended:
+                clashes.setdefault(number, exception or 0)
+            step = last.get(False)
+            if period.ends is None and step is not None:
+                if when[step].starts == period.starts:
+                    clashes.setdefault(number, step)
+                nexts.setdefault(step, set()).add(period.starts)
+            last[period.ends is not None] = number
+        if False in last:
+            nexts.setdefault(last[False], set()).add(None)
+    for number, other in sorted(clashes.items()):
+        what = f"row {other:,} says something of the same field at this time"
+        faults.append(Fault(rows[number].where("time"), f"{what}; let one end before the other begins"))
+    found = {}
+    for number in said:
+        following = nexts.get(number, set())
+        found[number] = when[number].ends or (following.pop() if len(following) == 1 else None)
+    return found
+
+
+def _order(period: Period) -> tuple[Moment, bool]:
+    """An exception that begins together with what it is an exception from comes after it."""
+    return period.starts, period.ends is not None
+
+
+def in_order(when: Mapping[int, Period]) -> list[int]:
+    """The numbers of rows, each before those that stand over it."""
+    return sorted(when, key=lambda number: (_order(when[number]), number))

@@ -1,0 +1,188 @@
+"""A table of events as the documents of a patch that have times: what a row says, `metadata` can say too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+from harness.base.errors import Fault, InputError
+from harness.base.options import did_you_mean
+from harness.cluster.changes.event_nodes import Nodes, Part
+from harness.cluster.changes.event_periods import Period, ends_of, in_order, period_of
+from harness.cluster.changes.event_table import MOST_ROWS, Row
+from harness.cluster.changes.knob_values import multiplied
+from harness.cluster.changes.knobs import KNOBS, Place, like, turned_places
+from harness.cluster.changes.states import name_of
+from harness.cluster.changes.timed import FROM, KINDS, UNTIL, Moment
+from harness.cluster.kinds.elastic import is_koordinators
+from harness.cluster.model import Cluster
+from harness.cluster.yaml.documents import Document
+from harness.cluster.yaml.fields import shown
+
+_REMOVE = "remove"
+_WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_CONSTANTS: Mapping[str, object] = {"": None, "true": True, "false": False}
+_NAMES = ("name", "key")
+"""What tells items of a list apart, where a patch is merged."""
+
+
+def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:
+    """The rows of a table of events, as documents of a patch over a cluster.
+
+    Args:
+        cluster: made of manifests.
+        table: its rows.
+        faults: where they are added, each with its row and column.
+    """
+    rows = {row.number: row for row in table}
+    rules = _Rules(cluster, faults)
+    when: dict[int, Period] = {}
+    parts: dict[int, list[Part]] = {}
+    for number, row in rows.items():
+        period = period_of(row, next(iter(when.values()), None), faults)
+        found = list(rules.parts(row))
+        if period is not None:
+            when[number], parts[number] = period, found
+    if sum(map(len, parts.values())) > MOST_ROWS:
+        faults.append(Fault("", f"changes more than {MOST_ROWS:,} objects"))
+        return []
+    said = {number: [field for part in found for field in part.said] for number, found in parts.items()}
+    ends = ends_of(said, when, rows, faults)
+    if faults:  # what rows say as documents would be found fault with once more
+        return []
+    return [
+        _document(rows[number], part, when[number].starts, ends[number])
+        for number in in_order(when)
+        for part in parts[number]
+    ]
+
+
+def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Document:
+    """What a row says of one object, with when it holds."""
+    times = {FROM: starts, UNTIL: ends}
+    annotations = {
+        name: str(moment._replace(time=moment.time + part.delay))
+        for name, moment in times.items()
+        if moment is not None
+    }
+    metadata = {**part.target["metadata"], "annotations": annotations}
+    return Document(f"row {row.number:,}", {**part.target, "metadata": metadata, **part.fields})
+
+
+@final
+class _Rules:
+    """What rows say of the objects of a cluster.
+
+    Args:
+        cluster: made of manifests.
+        faults: where they are added.
+    """
+
+    def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:
+        self._cluster, self._faults = cluster, faults
+        self._nodes = Nodes(cluster.manifests)
+        self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # of a knob's path, and its value
+
+    def parts(self, row: Row) -> Iterator[Part]:
+        """What a row says, of one object each."""
+        kind, name, field = (row.cells[column] for column in ("kind", "name", "field"))
+        if not (kind and name and field):
+            return
+        if kind not in KINDS:
+            what = f"{shown(kind)} cannot change over time; {did_you_mean(kind, KINDS)}"
+            self._faults.append(Fault(row.where("kind"), what))
+        elif kind == "Node":
+            yield from self._nodes.parts(row, self._faults)
+        elif any(field.partition("[")[0] == knob.name and kind in knob.kinds for knob in KNOBS):
+            in_trees = self._cluster.elastic_quotas if kind == "ElasticQuota" else ()
+            if self._named(row, [*self._objects(kind), *in_trees]):
+                yield from self._of_knob(row, f"{kind}/{name}.{field}")
+        else:
+            yield from self._of_field(row, field)
+
+    def _objects(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """What objects of a kind are called -> their manifests."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for content in self._cluster.manifests:
+            if content.get("kind") == kind:
+                found.setdefault(_called(content), content)
+        return found
+
+    def _named(self, row: Row, names: Iterable[str]) -> list[str]:
+        """Those of some objects that a row names; a fault where it names none."""
+        text = row.cells["name"]
+        found = [name for name in names if like(text, name)]
+        if not found:
+            what = f"there is no {row.cells['kind']} {shown(text)}; {did_you_mean(text, names)}"
+            self._faults.append(Fault(row.where("name"), what))
+        return found
+
+    def _of_knob(self, row: Row, path: str) -> Sequence[Part]:
+        """A knob of one object or of several, turned."""
+        value = row.cells["value"]
+        if (path, value) not in self._turned:
+            column = "field"
+            try:
+                self._cluster.knobs(path)
+                column = "value"
+                turned = turned_places(self._cluster, multiplied(self._cluster, {path: value or None}))
+            except InputError as error:
+                what = "; ".join(filter(None, (error.message, error.hint)))
+                self._faults.append(Fault(row.where(column), what))
+                return ()
+            contents = self._cluster.manifests
+            self._turned[path, value] = [
+                _part(contents[number], place, _patch(contents[number], place, written))
+                for (number, place), written in turned.items()
+            ]
+        return self._turned[path, value]
+
+    def _of_field(self, row: Row, field: str) -> Iterator[Part]:
+        """A field of the spec of objects, or that they are gone."""
+        there = self._objects(row.cells["kind"])
+        named = self._named(row, there)
+        place: Place = ("spec", *field.split("."))
+        value = row.cells["value"]
+        fields: Mapping[str, Any] = {"$patch": "delete"}
+        if not _WORD.fullmatch(field):
+            what = f"{shown(field)} is no field; write {_REMOVE}, a knob such as quota[cpu], or stopPolicy"
+            self._faults.append(Fault(row.where("field"), what))
+            return
+        if field != _REMOVE:
+            whole = int(value) if _WHOLE.fullmatch(value) else value
+            fields = _patch({}, place, _CONSTANTS.get(value, whole))
+        elif value:
+            self._faults.append(Fault(row.where("value"), f"must be empty, since {_REMOVE} has none"))
+        for name in named:
+            yield _part(there[name], place, fields)
+
+
+def _called(content: Mapping[str, Any]) -> str:
+    """What rows call an object, as paths of knobs do: an ElasticQuota of a namespace is called like it."""
+    metadata = content.get("metadata") or {}
+    if content.get("kind") == "ElasticQuota" and not is_koordinators(metadata):
+        return str(metadata.get("namespace") or "default")
+    return name_of(content)
+
+
+def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -> Part:
+    """What a row says of one place of an object."""
+    metadata = content.get("metadata") or {}
+    names = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
+    target = {"apiVersion": content.get("apiVersion"), "kind": content.get("kind"), "metadata": names}
+    return Part(target, fields, ((str(content.get("kind")), _called(content), *map(str, place)),))
+
+
+def _patch(content: Any, place: Place, value: object) -> Any:
+    """The patch that puts a value at a place of an object, and leaves all else as it is."""
+    if not place:
+        return value
+    step, *rest = place
+    if isinstance(step, int):
+        item = content[step]
+        names = {name: item[name] for name in _NAMES if name in item}
+        return [{**names, **_patch(item, tuple(rest), value)}]
+    inner = content.get(step) if isinstance(content, Mapping) else None
+    return {step: _patch(inner, tuple(rest), value)}
