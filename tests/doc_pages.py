@@ -44,6 +44,7 @@ EXCEPTED = {
     r"pip install ": "installs from an index of packages",
     r"kubectl ": "asks a live cluster",
     r"harness trace record ": "asks a live cluster; tests/live records one",
+    r"harness cluster events ": "asks a live Prometheus, or needs a recording; tests/live has both",
     r"harness trace fetch ": "asks a live Prometheus; tests/live has one",
     r"harness sweep docs/examples/grid\.yaml": "makes 600 replays; tests/experiments looks at its items",
     r"harness tune ": "needs Optuna; tests/experiments tunes where it is installed",

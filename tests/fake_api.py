@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from watched_cluster import PATHS, VERSIONS, Change, Manifest, WatchedCluster
+from watched_cluster import PATHS, VERSIONS, WORK, Change, Manifest, WatchedCluster
 
 TOKEN = "token-1f2e3d4c"
 _FIRST = 999
@@ -32,6 +32,7 @@ class FakeApi:
     ) -> None:
         self.cluster, self.trouble, self.kueue = cluster, trouble, kueue
         self.random = Random(seed)
+        self.forbidden: tuple[str, ...] = ()
         self.now, self.oldest, self.generation = 0, _FIRST, 0
         self.changed = threading.Condition()
         self.status: int | None = None
@@ -52,6 +53,14 @@ class FakeApi:
         self.break_off()
         self._server.shutdown()
         self._server.server_close()
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds that it has."""
+        without = () if self.kueue else ("Workload", "ClusterQueue")
+        return [
+            kind for kind in PATHS if kind not in without and (kind in WORK or self.cluster.of_kind(kind))
+        ]
 
     @property
     def revision(self) -> int:
@@ -133,8 +142,10 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             else:
                 paths = {path.format(""): kind for kind, path in PATHS.items()}
                 kind = paths.get(url.path.replace("/namespaces/team", ""))
-                if kind is None or (kind == "Workload" and not api.kueue):
+                if kind not in api.kinds:
                     self._status(404, "not found")
+                elif kind in api.forbidden:
+                    self._status(403, "User cannot list")
                 elif query.get("watch"):
                     self._watch(kind, int(query["resourceVersion"]))
                 else:

@@ -22,8 +22,17 @@ PATHS = {
     "Workload": "/apis/kueue.x-k8s.io/v1beta2/{}workloads",
     "Job": "/apis/batch/v1/{}jobs",
     "Pod": "/api/v1/{}pods",
+    "ClusterQueue": "/apis/kueue.x-k8s.io/v1beta2/clusterqueues",
+    "Node": "/api/v1/nodes",
 }
-VERSIONS = {"Workload": "kueue.x-k8s.io/v1beta2", "Job": "batch/v1", "Pod": "v1"}
+VERSIONS = {
+    **dict.fromkeys(("Workload", "ClusterQueue"), "kueue.x-k8s.io/v1beta2"),
+    "Job": "batch/v1",
+    "Pod": "v1",
+    "Node": "v1",
+}
+WORK = ("Workload", "Job", "Pod")
+"""Kinds of which a trace is made; those of quotas and nodes are there where something happens to them."""
 
 
 class Change(NamedTuple):

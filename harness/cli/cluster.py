@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.text import aligned, counted, printable
+from harness.cli.cluster_events import events
 from harness.cli.cluster_init import init
 from harness.cli.cluster_room import room_lines
 from harness.cli.cluster_slurm import from_slurm
@@ -36,6 +37,7 @@ def cluster() -> None:
     """Check and change manifests of a cluster, or make some to start from."""
 
 
+cluster.add_command(events)
 cluster.add_command(init)
 cluster.add_command(from_slurm)
 

@@ -73,7 +73,7 @@ def fetch(
         raise OptionError(f"{output} is no name for answers or a trace", hint="call it .json.gz or .parquet")
     if settings and not as_trace:
         raise OptionError("--set is for the reader", hint="write OUT.parquet, or give it to trace convert")
-    first, last = _time("--from", begin), _time("--to", end)
+    first, last = seconds_of("--from", begin), seconds_of("--to", end)
     span = parse_duration(window) // SECOND
     if last <= first:
         raise OptionError(f"--to {end} is not after --from {begin}")
@@ -126,8 +126,12 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
     click.echo(printable(f"{samples:,} samples in {count:,} answers fetched"), err=True)
 
 
-def _time(option: str, text: str) -> int:
-    """Seconds since 1970."""
+def seconds_of(option: str, text: str) -> int:
+    """The seconds since 1970 of a date or a time.
+
+    Raises:
+        OptionError: it is none.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

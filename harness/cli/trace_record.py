@@ -47,8 +47,9 @@ def record(
 ) -> None:
     """Record what happens to Workloads, Jobs and Pods of a cluster, so that nothing deleted is lost.
 
-    The cluster is only read. The recording goes on in the same folder after a restart; `harness trace convert
-    FOLDER OUT.parquet` makes a trace of it at any time.
+    Quotas and nodes are recorded too, where the cluster lets them be read: `harness cluster events` makes a
+    table of their changes. The cluster is only read. The recording goes on in the same folder after a
+    restart; `harness trace convert FOLDER OUT.parquet` makes a trace of it at any time.
     """
     from harness.readers.live.cluster import connect, kinds_of
     from harness.readers.live.folder import recording_folder

@@ -24,6 +24,9 @@ COLUMNS = ("seen", "event", "api_version", "kind", "namespace", "name", "uid", "
 
 _WORDS = ("event", "api_version", "kind", "namespace", "name", "uid")
 
+STANDING = ("ClusterQueue", "Cohort", "LocalQueue", "ElasticQuota", "ElasticQuotaTree", "Node")
+"""Kinds of objects that no trace is made of: quotas and nodes, whose changes become events."""
+
 GAP = "GAP"
 """The event of a row that says that for a while nobody watched; its JSON text says `since` when."""
 

@@ -56,7 +56,7 @@ def run(
         about = tmp_path / "rec" / "recording.json"
         positions = json.loads(about.read_text())["positions"] if about.exists() else {}
         up_to_date = [each for each in positions.values() if each == str(api.revision)]
-        over = len(up_to_date) == (3 if api.kueue else 2) or time.monotonic() > begun + LONG
+        over = len(up_to_date) == len(api.kinds) or time.monotonic() > begun + LONG
         return inf if over and api.watched(len(up_to_date)) else 0.0
 
     monkeypatch.setattr(trace_record, "monotonic", clock)
@@ -321,15 +321,11 @@ def test_the_manifest_gives_it_no_more_than_it_needs() -> None:
     path = Path(__file__).parents[2] / "docs" / "examples" / "recorder.yaml"
     found = {each["kind"]: each for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))}
     given = found["ClusterRole"]["rules"]
-    rules = {(each["apiGroups"][0], *each["resources"]): each["verbs"] for each in given}
-    assert rules == {
-        (kind.api.rpartition("/")[0], kind.plural): ["list", "watch"]
-        for kind in (
-            live_cluster.Kind("Workload", "kueue.x-k8s.io/v1beta2", "workloads"),
-            live_cluster._JOBS,
-            live_cluster._PODS,
-        )
-    }
+    rules = {(each["apiGroups"][0], plural): each["verbs"] for each in given for plural in each["resources"]}
+    of_kueue = (live_cluster.Kind("Workload", "", "workloads"), *live_cluster._OF_KUEUE)
+    kinds = [each._replace(api="kueue.x-k8s.io/v1beta2") for each in of_kueue]
+    kinds += [live_cluster._JOBS, live_cluster._PODS, *live_cluster._STANDING]
+    assert rules == {(kind.api.rpartition("/")[0], kind.plural): ["list", "watch"] for kind in kinds}
     assert all(set(each) == {"apiGroups", "resources", "verbs"} for each in given)
     binding = found["ClusterRoleBinding"]
     account = found["ServiceAccount"]["metadata"]

@@ -21,6 +21,9 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 _REMOVE = "remove"
+_RENAMED = {"cohort": "cohortName", "parent": "parentName"}
+"""Fields of v1beta1 -> what v1beta2 calls them; a row may use either name of them."""
+
 _WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _CONSTANTS: Mapping[str, object] = {"": None, "true": True, "false": False}
@@ -143,20 +146,27 @@ class _Rules:
         """A field of the spec of objects, or that they are gone."""
         there = self._objects(row.cells["kind"])
         named = self._named(row, there)
-        place: Place = ("spec", *field.split("."))
         value = row.cells["value"]
-        fields: Mapping[str, Any] = {"$patch": "delete"}
         if not _WORD.fullmatch(field):
             what = f"{shown(field)} is no field; write {_REMOVE}, a knob such as quota[cpu], or stopPolicy"
             self._faults.append(Fault(row.where("field"), what))
             return
-        if field != _REMOVE:
-            whole = int(value) if _WHOLE.fullmatch(value) else value
-            fields = _patch({}, place, _CONSTANTS.get(value, whole))
-        elif value:
+        if field == _REMOVE and value:
             self._faults.append(Fault(row.where("value"), f"must be empty, since {_REMOVE} has none"))
         for name in named:
-            yield _part(there[name], place, fields)
+            place = _place(field, there[name])
+            whole = int(value) if _WHOLE.fullmatch(value) else value
+            fields = _patch({}, place, _CONSTANTS.get(value, whole))
+            yield _part(there[name], place, {"$patch": "delete"} if field == _REMOVE else fields)
+
+
+def _place(field: str, content: Mapping[str, Any]) -> Place:
+    """Where a field of the spec stands in an object of its version."""
+    names = _RENAMED
+    if not str(content.get("apiVersion")).endswith("v1beta2"):
+        names = {later: name for name, later in _RENAMED.items()}
+    kueue = content.get("kind") in ("ClusterQueue", "Cohort")
+    return ("spec", *(names.get(field, field) if kueue else field).split("."))
 
 
 def _called(content: Mapping[str, Any]) -> str:

@@ -25,21 +25,35 @@ class Kind(NamedTuple):
         name: as in manifests.
         api: its API version.
         plural: as in paths.
+        namespaced: whether its objects are in namespaces.
     """
 
     name: str
     api: str
     plural: str
+    namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
         """Where its objects are, of all namespaces or of one."""
         root = f"apis/{self.api}" if "/" in self.api else f"api/{self.api}"
-        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+        of_one = namespace and self.namespaced
+        return f"{root}/namespaces/{namespace}/{self.plural}" if of_one else f"{root}/{self.plural}"
 
 
 WORKLOAD, JOB, POD = "Workload", "Job", "Pod"
 _JOBS = Kind(JOB, "batch/v1", "jobs")
 _PODS = Kind(POD, "v1", "pods")
+_ELASTIC = "scheduling.sigs.k8s.io"
+_STANDING = (
+    Kind("Node", "v1", "nodes", namespaced=False),
+    Kind("ElasticQuota", f"{_ELASTIC}/v1alpha1", "elasticquotas"),
+    Kind("ElasticQuotaTree", f"{_ELASTIC}/v1beta1", "elasticquotatrees"),
+)
+_OF_KUEUE = (
+    Kind("ClusterQueue", "", "clusterqueues", namespaced=False),
+    Kind("Cohort", "", "cohorts", namespaced=False),
+    Kind("LocalQueue", "", "localqueues"),
+)
 
 
 class ApiServer(NamedTuple):
@@ -119,10 +133,11 @@ def _config(library: Any, kubeconfig: Path | None) -> Any:
 def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list[str]]:
     """The kinds that can be recorded, and what is said of those that cannot.
 
-    Each is asked for once, so that what is not allowed is said at once.
+    Each is asked for once, so that what is not allowed is said at once. A trace needs Workloads, Jobs and
+    Pods; without quotas and nodes it is recorded all the same.
 
     Raises:
-        InputError: the server cannot be reached, or does not let them be read.
+        InputError: the server cannot be reached, or does not let Workloads, Jobs or Pods be read.
     """
     kinds, notes = [_JOBS, _PODS], []
     workloads = _workloads(server)
@@ -132,6 +147,16 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
         kinds.insert(0, workloads)
     for kind in kinds:
         _answer(server, kind.path(namespace), {"limit": "1"}, kind.plural)
+    of_kueue = [] if workloads is None else [each._replace(api=workloads.api) for each in _OF_KUEUE]
+    for kind in (*of_kueue, *_STANDING):
+        try:
+            _answer(server, kind.path(namespace), {"limit": "1"}, kind.plural)
+        except _NoneError:
+            continue  # not every cluster has each of these
+        except _ForbiddenError as error:
+            notes.append(f"{kind.plural} are not recorded: {error.message}; {_ACCESS}")
+        else:
+            kinds.append(kind)
     return kinds, notes
 
 
@@ -150,6 +175,10 @@ class _NoneError(InputError):
     """The server does not have it."""
 
 
+class _ForbiddenError(InputError):
+    """The server does not let it be read."""
+
+
 def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) -> Any:
     try:
         return server.http.get(path, params)
@@ -161,7 +190,9 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
         message = f"{server.address}: {what} cannot be read: {error}"
         if error.status == 404:
             raise _NoneError(message, hint="is it the address of a cluster's API server?") from error
-        hints = {401: f"the token or certificate is not (or no longer) valid. {_PROXY}", 403: _ACCESS}
+        if error.status == 403:
+            raise _ForbiddenError(message, hint=_ACCESS) from error
+        hints = {401: f"the token or certificate is not (or no longer) valid. {_PROXY}"}
         raise InputError(message, hint=hints.get(error.status)) from error
     except InputError:
         raise

@@ -1,4 +1,4 @@
-"""What is recorded of an object: what a trace is made of, and nothing that may be a secret.
+"""What is recorded of an object: what traces and events are made of, and nothing that may be a secret.
 
 Only fields that are named here are kept. Environments, commands, images, annotations, messages and volumes'
 contents are not: people put tokens there.
@@ -9,13 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.readers.recordings import STANDING
+
 _METADATA = (
     "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
     "deletionGracePeriodSeconds", "labels", "ownerReferences",
 )  # fmt: skip
-_ANNOTATIONS = ("kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.")
-"""The annotations that are kept, by how their names begin."""
+_ANNOTATIONS = (
+    "kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.",
+    "quota.scheduling.",
+)  # fmt: skip
+"""Of which annotations are kept, by how their names begin."""
 
+_QUOTAS = (
+    "admissionChecks", "admissionChecksStrategy", "admissionScope", "clusterQueue", "cohort", "cohortName",
+    "fairSharing", "flavorFungibility", "max", "min", "namespaceSelector", "parent", "parentName",
+    "preemption", "queueingStrategy", "resourceGroups", "root", "stopPolicy",
+)  # fmt: skip
+"""Of ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
+
+_NODE = ("taints", "unschedulable")
+_AMOUNTS = ("allocatable", "capacity")
 _POD = (
     "activeDeadlineSeconds", "affinity", "hostNetwork", "nodeName", "nodeSelector", "overhead",
     "preemptionPolicy", "priority", "priorityClassName", "resourceClaims", "resources", "restartPolicy",
@@ -48,7 +62,11 @@ Manifest = Mapping[str, Any]
 def kept(manifest: Manifest) -> dict[str, Any]:
     """An object as it is recorded."""
     spec, kind = _map(manifest, "spec"), manifest.get("kind")
-    if kind == "Pod":
+    status = _status(_map(manifest, "status"))
+    if kind in STANDING:
+        spec = _only(spec, _NODE if kind == "Node" else _QUOTAS)
+        status = _only(_map(manifest, "status"), _AMOUNTS)
+    elif kind == "Pod":
         spec = _pod_spec(spec)
     elif kind == "Job":
         spec = {**_only(spec, _JOB), "template": _template(_map(spec, "template"))}
@@ -62,7 +80,7 @@ def kept(manifest: Manifest) -> dict[str, Any]:
         **_only(manifest, ("apiVersion", "kind")),
         "metadata": _metadata(manifest),
         "spec": spec,
-        "status": _status(_map(manifest, "status")),
+        "status": status,
     }
 
 

@@ -6,7 +6,8 @@ https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -82,6 +83,8 @@ def fetch(
     *,
     window: int,
     selector: str = SELECTOR,
+    metrics: Iterable[str] = METRICS,
+    step: int | None = None,
     haste: float = 1.0,
 ) -> Iterator[Page]:
     """The samples of all metrics between two times, so much time at once.
@@ -95,6 +98,8 @@ def fetch(
         end: the same.
         window: seconds that one answer covers.
         selector: matchers of the series, as between braces.
+        metrics: what is asked for.
+        step: seconds between samples; None for all samples as they were scraped.
         haste: by what waits before further tries are divided.
 
     Raises:
@@ -108,17 +113,13 @@ def fetch(
             hint="give a longer --window, or a shorter time",
         )
     answered = False
-    for metric in METRICS:
+    for metric in metrics:
         at, size = begin, window
         while at < end:
             until = min(at + size, end)
-            query = f"{metric}{{{selector}}}[{until - at}s]"
+            ask = partial(_query, http, f"{metric}{{{selector}}}", at, until, step)
             try:
-                answer = _asked(
-                    lambda query=query, until=until: _query(http, query, until),  # type: ignore[misc]
-                    haste,
-                    answered=answered,
-                )
+                answer = _asked(ask, haste, answered=answered)
             except RefusedError as error:
                 if size > _LEAST and any(word in error.what for word in _TOO_MUCH):
                     size = max(_LEAST, size // 2)
@@ -136,8 +137,13 @@ def fetch(
             at = until
 
 
-def _query(http: HttpReader, query: str, at: int) -> Any:
-    return http.get("api/v1/query", {"query": query, "time": str(at)}, patience=180.0)
+def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None) -> Any:
+    """The samples between two times, both included."""
+    if step is None:
+        params = {"query": f"{query}[{end - begin}s]", "time": str(end)}
+        return http.get("api/v1/query", params, patience=180.0)
+    params = {"query": query, "start": str(begin), "end": str(end), "step": str(step)}
+    return http.get("api/v1/query_range", params, patience=180.0)
 
 
 def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
@@ -163,7 +169,7 @@ def _page(metric: str, answer: Any) -> Page:
             hint="is it the address before /api/v1/query?",
         )
     for number, series in enumerate(result, 1):
-        if not _is_series(series):
+        if not is_series(series):
             raise InputError(
                 f"{metric}: series {number:,} of the answer is none of Prometheus: labels in `metric` and "
                 "samples [time, text] in `values` are wanted",
@@ -176,7 +182,7 @@ def _page(metric: str, answer: Any) -> Page:
     return Page(metric, answer, len(result), samples)
 
 
-def _is_series(series: Any) -> bool:
+def is_series(series: Any) -> bool:
     """Whether it is a series of a range of time, with samples that are numbers as text."""
     if not isinstance(series, Mapping) or not isinstance(series.get("metric"), Mapping):
         return False

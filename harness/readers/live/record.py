@@ -1,4 +1,4 @@
-"""Records a cluster: what happens to its Workloads, Jobs and Pods, into a folder, until somebody ends it."""
+"""Records a cluster: what happens to its work, quotas and nodes, into a folder, until it is told to end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.readers.live.cluster import ApiServer, Kind
 from harness.readers.live.folder import Folder, Known
 from harness.readers.live.follow import At, Seen, Sign, Whole, follow
 from harness.readers.live.kept import kept
-from harness.readers.recordings import GAP
+from harness.readers.recordings import GAP, STANDING
 
 _MOST_ROWS = 5_000
 _LOOK = 0.5
@@ -54,6 +54,7 @@ class Recorder:
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _positions: dict[str, str] = field(default_factory=dict)
     _known: dict[str, dict[str, Known]] = field(default_factory=dict)
+    _last: dict[str, str] = field(default_factory=dict)  # uid of a quota or node -> its text but for versions
 
     def __post_init__(self) -> None:
         self._known = self.folder.known()
@@ -102,9 +103,17 @@ class Recorder:
                 str(manifest.get("apiVersion")),
                 revision,
             )
-        self._row(kind, sign.event, metadata, str(manifest.get("apiVersion")), manifest)
+        if kind.name not in STANDING or self._is_new(uid, sign.event, manifest):
+            self._row(kind, sign.event, metadata, str(manifest.get("apiVersion")), manifest)
         if sign.event != "LISTED":
             self._positions[kind.name] = revision
+
+    def _is_new(self, uid: str, event: str, manifest: dict[str, Any]) -> bool:
+        """Whether what is recorded of a quota or node is other than before: their status changes often."""
+        plain = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": ""}}
+        before, now = self._last.get(uid), _DELETED if event == _DELETED else _text(plain)
+        self._last[uid] = now
+        return now != before
 
     def _whole(self, kind: Kind, sign: Whole) -> None:
         """After a list: what is not in it is gone; and if there was a watch before, it has a gap."""
@@ -129,9 +138,13 @@ class Recorder:
                 "kind": kind.name,
                 **{name: str(metadata.get(name) or "") for name in ("namespace", "name", "uid")},
                 "resource_version": str(metadata.get("resourceVersion") or ""),
-                "object": json.dumps(content, separators=(",", ":"), sort_keys=True),
+                "object": _text(content),
             }
         )
+
+
+def _text(content: Any) -> str:
+    return json.dumps(content, separators=(",", ":"), sort_keys=True)
 
 
 def record(

@@ -16,7 +16,7 @@ from harness import Reading
 from harness.base.errors import Fault, TraceError
 from harness.base.units import format_duration
 from harness.models.manifests import Document, Fields, read_documents, read_time, unpacked
-from harness.readers.recordings import GAP, is_recording, read_rows
+from harness.readers.recordings import GAP, STANDING, is_recording, read_rows
 from harness.readers.source import stop_at_many, text_of, trace_error
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded, final_phase
 from harness_plugins.readers.kubernetes_table import frame_of
@@ -159,6 +159,8 @@ def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
     found: list[Version] = []
     gaps: list[int] = []
     for row in read_rows(path):
+        if row.kind in STANDING:
+            continue
         if row.event == GAP:
             faults: list[Fault] = []
             since = read_time(Fields(row.content, row.where, faults), "since")

@@ -1,0 +1,165 @@
+"""`harness cluster events`: a table of what changed in a cluster, from a recording or from Prometheus."""
+
+from __future__ import annotations
+
+import csv
+import io
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.base.errors import InputError, OptionError
+from harness.base.text import counted, printable
+from harness.cli.output import spare, write_output
+from harness.cli.screen import put
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.readers.events.watched import Watched
+
+_SERVERS = ("http://", "https://")
+_MOST_POINTS = 11_000
+"""Of a series in one answer: what Prometheus gives at most."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  harness cluster events march -o march.events.csv
+  harness cluster events quotas.json.gz -o october.events.parquet
+  harness cluster events http://prometheus:9090 --from 2026-10-01 --to 2026-11-01"""
+)
+@click.argument("source")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
+    help="A .csv or .parquet file. [default: CSV to stdout]",
+)  # fmt: skip
+@click.option("--from", "begin", metavar="TIME", help="Of a server: a date, or a time; in UTC by default.")
+@click.option("--to", "end", metavar="TIME", help="The same, for the end.")
+@click.option(
+    "--step", default="1m", show_default=True, metavar="SPAN",
+    help="Of a server: how far samples are apart. A change is seen at the next one.",
+)  # fmt: skip
+@click.option("--window", default="1d", show_default=True, metavar="SPAN", help="How much is asked at once.")
+@click.option("--selector", default="", metavar="MATCHERS", help="Of a server: which series of Kueue.")
+@click.option(
+    "--header-file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Lines such as 'Authorization: Bearer ...' that are sent along.",
+)  # fmt: skip
+def events(
+    source: str,
+    output: Path | None,
+    begin: str | None,
+    end: str | None,
+    step: str,
+    window: str,
+    selector: str,
+    header_file: Path | None,
+) -> None:
+    """Make a table of events of what changed in a cluster: for `harness replay --events`.
+
+    SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
+    Kueue's metrics of quotas, or a file of its answers. What it cannot tell is named on stderr.
+    """
+    if output is not None and not output.name.endswith((".csv", ".parquet")):
+        raise OptionError(f"{output} is no name of a table", hint="call it .csv or .parquet")
+    if source.startswith(_SERVERS):
+        watched = _asked(source, begin, end, step, window, selector, header_file)
+    elif begin or end or header_file or selector:
+        raise OptionError(f"{source} is no address: --from, --to, --selector and --header-file are for one")
+    else:
+        watched = _read(Path(source), output)
+    rows = watched.rows()
+    for note in watched.notes:
+        click.echo(printable(f"note: {note}"), err=True)
+    if not rows:
+        click.echo("note: nothing changed, so the table has no row", err=True)
+    if output is None:
+        put(_text(rows))
+        return
+    _write(output, rows)
+    click.echo(printable(f"{counted(len(rows), 'event')} of {counted(watched.objects, 'object')}: {output}"))
+
+
+def _read(path: Path, output: Path | None) -> Watched:
+    """What a recording or a file of answers says."""
+    from harness.readers.recordings import is_recording
+
+    if is_recording(path):
+        from harness.readers.events.objects import of_recording
+
+        return of_recording(path)
+    if path.is_dir():
+        raise InputError(f"{path} is no recording", hint="harness trace record makes one")
+    from harness.readers.events.quotas import of_answers, series_of
+
+    if output is not None:
+        spare(path, output)
+    return of_answers([series_of(path)], str(path))
+
+
+def _asked(
+    url: str,
+    begin: str | None,
+    end: str | None,
+    step: str,
+    window: str,
+    selector: str,
+    header_file: Path | None,
+) -> Watched:
+    """What a Prometheus server says."""
+    from harness.base.units import SECOND, parse_duration
+    from harness.cli.trace_fetch import seconds_of
+    from harness.readers.events.quotas import METRICS, of_answers
+    from harness.readers.live.prometheus import connect, fetch
+
+    if begin is None or end is None:
+        raise OptionError("a server is asked about a time", hint="give --from and --to")
+    first, last = seconds_of("--from", begin), seconds_of("--to", end)
+    each, span = parse_duration(step) // SECOND, parse_duration(window) // SECOND
+    if last <= first:
+        raise OptionError(f"--to {end} is not after --from {begin}")
+    if each < 1 or span < each:
+        raise OptionError(f"--step {step} must be a second or more, and --window {window} no less than it")
+    if span // each >= _MOST_POINTS:
+        raise OptionError(
+            f"--window {window} has more than {_MOST_POINTS:,} steps of {step}, which is all that Prometheus "
+            "answers at once",
+            hint="give a shorter --window or a longer --step",
+        )
+    with closing(connect(url, header_file)) as http:
+        pages = fetch(http, first, last, window=span, selector=selector, metrics=METRICS, step=each)
+        return of_answers((page.answer["data"]["result"] for page in pages), "the server")
+
+
+def _text(rows: Sequence[Mapping[str, str]]) -> str:
+    from harness.cluster.changes.event_table import COLUMNS
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _write(output: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    if output.suffix != ".parquet":
+        write_output(output, _text(rows))
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from harness.base.files.whole import whole_file
+    from harness.cluster.changes.event_table import COLUMNS
+
+    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
+    try:
+        with whole_file(output) as file:
+            pq.write_table(
+                pa.Table.from_pylist([dict(row) for row in rows], schema), file, compression="zstd"
+            )
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""Tables of events, made of what was seen of a cluster."""

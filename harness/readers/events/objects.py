@@ -1,0 +1,188 @@
+"""Events from a recording: what became of its quotas and nodes, from one version of an object to the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.base.units import SECOND, format_duration
+from harness.cluster.changes.event_nodes import CORDONED
+from harness.cluster.kinds.elastic import is_koordinators
+from harness.readers.events.watched import Field, Object, Watched
+from harness.readers.recordings import GAP, STANDING, Row, read_rows
+
+_QUOTAS = {"nominalQuota": "quota", "borrowingLimit": "borrowingLimit", "lendingLimit": "lendingLimit"}
+_GONE = ("DELETED", "GONE")
+_LISTED = "LISTED"
+
+
+class Told(NamedTuple):
+    """What a version of an object says.
+
+    Attributes:
+        which: the object.
+        values: what it has one of.
+        states: what is so of it.
+        rest: what no row can say.
+        alone: whether it comes and goes by itself, so that rows can say that.
+    """
+
+    which: Object
+    values: Mapping[Field, str]
+    states: tuple[tuple[Field, str], ...] = ()
+    rest: object = None
+    alone: bool = True
+
+
+def of_recording(folder: Path) -> Watched:
+    """What a recording says of how quotas and nodes changed.
+
+    Raises:
+        TraceError: it is damaged, or is none.
+    """
+    watched = Watched()
+    rests: dict[Object, str] = {}
+    listed: set[str] = set()
+    for row in sorted(read_rows(folder), key=lambda row: row.seen):
+        if row.kind not in STANDING:
+            continue
+        if row.event == GAP:
+            watched.lacks(_gap(row))
+            listed.add(row.kind)
+            continue
+        for told in _TELL[row.kind](row.content):
+            kind, name = told.which
+            if row.event in _GONE:
+                if told.alone:
+                    watched.gone(told.which, row.seen)
+                else:
+                    watched.lacks(f"{row.kind} {row.name} is gone, and no row can say that")
+                continue
+            new = told.alone and (row.event != _LISTED or row.kind in listed)
+            watched.seen(told.which, row.seen, told.values, told.states, new=new)
+            rest = json.dumps(told.rest, sort_keys=True)
+            if rests.setdefault(told.which, rest) != rest:
+                rests[told.which] = rest
+                watched.lacks(f"{kind} {name} changed in what no row can say: a patch with a time can")
+        if row.event != _LISTED:
+            listed.add(row.kind)
+    if not watched.objects:
+        watched.lacks("no object of these kinds was recorded: " + ", ".join(STANDING))
+    return watched
+
+
+def _gap(row: Row) -> str:
+    """For how long nobody watched."""
+    since = row.content.get("since")
+    try:
+        begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
+    except ValueError:
+        return f"{row.kind}: nobody watched for a while: what changed then has the time at which it was seen"
+    span = format_duration(row.seen - begin)
+    return f"{row.kind}: nobody watched for {span} from {since}: what changed then has the time of its end"
+
+
+def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
+    """A ClusterQueue, Cohort or LocalQueue."""
+    kind, metadata = str(manifest.get("kind")), _map(manifest, "metadata")
+    name = str(metadata.get("name"))
+    if kind == "LocalQueue":
+        name = f"{metadata.get('namespace') or 'default'}/{name}"
+    spec = dict(_map(manifest, "spec"))
+    groups = spec.pop("resourceGroups", None) or ()
+    values: dict[Field, str] = {}
+    shape = []
+    for group in groups:
+        for flavor in group.get("flavors") or ():
+            for quota in flavor.get("resources") or ():
+                key = f"{flavor.get('name')}/{quota.get('name')}"
+                shape.append(key)
+                for field, knob in _QUOTAS.items():
+                    value = quota.get(field)
+                    of = Field(f"{knob}[{key}]", missing=None if knob == "quota" else "")
+                    values[of] = "" if value is None else str(value)
+    scalars, rest = _scalars(spec)
+    yield Told(Object(kind, name), values | scalars, rest=[shape, rest])
+
+
+def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
+    """An ElasticQuota, called as paths of knobs call it."""
+    metadata, spec = _map(manifest, "metadata"), _map(manifest, "spec")
+    named = is_koordinators(metadata)
+    name = metadata.get("name") if named else metadata.get("namespace") or "default"
+    of_koordinator = {key: value for key, value in _map(metadata, "labels").items() if named}
+    yield Told(Object("ElasticQuota", str(name)), _bounds(spec), rest=of_koordinator)
+
+
+def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
+    """The quotas of an ElasticQuotaTree."""
+
+    def below(quota: Mapping[str, Any]) -> Iterator[Told]:
+        children = [each for each in quota.get("children") or () if isinstance(each, Mapping)]
+        rest = {key: value for key, value in quota.items() if key not in ("min", "max", "children")}
+        names = [each.get("name") for each in children]
+        quota_of = Object("ElasticQuota", str(quota.get("name")))
+        yield Told(quota_of, _bounds(quota), rest=[names, rest], alone=False)
+        for child in children:
+            yield from below(child)
+
+    yield from below(_map(_map(manifest, "spec"), "root"))
+
+
+def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
+    """A Node: what it has, whether it is cordoned, and its taints but for that of a cordon."""
+    spec, status = _map(manifest, "spec"), _map(manifest, "status")
+    amounts = _map(status, "allocatable") or _map(status, "capacity")
+    values = {Field("resize", f"{resource}=", "0"): str(amount) for resource, amount in amounts.items()}
+    states = [(Field("cordon"), "")] if spec.get("unschedulable") is True else []
+    taints = spec.get("taints")
+    for taint in taints if isinstance(taints, list) else ():
+        if taint.get("key") != CORDONED:
+            value = f"={taint['value']}" if taint.get("value") else ""
+            states.append((Field("taint"), f"{taint.get('key')}{value}:{taint.get('effect')}"))
+    labels = _map(_map(manifest, "metadata"), "labels")
+    name = str(_map(manifest, "metadata").get("name"))
+    yield Told(Object("Node", name), values, tuple(states), dict(labels))
+
+
+_TELL: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Told]]] = {
+    "ClusterQueue": _kueue,
+    "Cohort": _kueue,
+    "LocalQueue": _kueue,
+    "ElasticQuota": _elastic,
+    "ElasticQuotaTree": _tree,
+    "Node": _node,
+}
+
+
+def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:
+    return {
+        Field(f"{bound}[{resource}]"): str(amount)
+        for bound in ("min", "max")
+        for resource, amount in _map(quota, bound).items()
+    }
+
+
+def _scalars(spec: Mapping[str, Any], above: str = "") -> tuple[dict[Field, str], dict[str, Any]]:
+    """The fields of a spec that have one value, by path, and the others."""
+    found: dict[Field, str] = {}
+    rest: dict[str, Any] = {}
+    for name, value in spec.items():
+        path = f"{above}{name}"
+        if isinstance(value, Mapping) and name != "namespaceSelector":
+            inner, others = _scalars(value, f"{path}.")
+            found |= inner
+            rest |= others
+        elif isinstance(value, (str, int, float, bool)):
+            found[Field(path)] = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            rest[path] = value
+    return found, rest
+
+
+def _map(value: Any, name: str) -> Mapping[str, Any]:
+    inner = value.get(name) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}

@@ -1,0 +1,153 @@
+"""What was seen of objects over time, and the rows of a table of events that say how they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from harness.cluster.changes.timed import Moment
+
+_REMOVE = "remove"
+
+
+class Object(NamedTuple):
+    """What rows of a table call an object."""
+
+    kind: str
+    name: str
+
+
+class Field(NamedTuple):
+    """What a row says of an object.
+
+    Attributes:
+        name: the column `field`.
+        begins: what its value begins with, such as `cpu=`.
+        missing: its value where an object no longer has one; None where no row can say that.
+    """
+
+    name: str
+    begins: str = ""
+    missing: str | None = ""
+
+
+class _Row(NamedTuple):
+    """A row in its place: by time, then by object and field."""
+
+    time: int
+    object: Object
+    field: Field
+    until: int | None
+    value: str
+
+
+@dataclass
+class Watched:
+    """Collects what was seen, in order of time.
+
+    Attributes:
+        notes: what no row can say, sentence by sentence; each counts once.
+    """
+
+    notes: dict[str, None] = field(default_factory=dict)
+    _begin: int | None = None
+    _values: dict[tuple[Object, Field], list[tuple[int, str]]] = field(default_factory=dict)
+    _spans: dict[tuple[Object, Field, str], list[list[int | None]]] = field(default_factory=dict)
+    _there: set[Object] = field(default_factory=set)
+
+    def seen(
+        self,
+        each: Object,
+        at: int,
+        values: Mapping[Field, str],
+        states: Iterable[tuple[Field, str]] = (),
+        *,
+        new: bool = False,
+    ) -> None:
+        """An object as it is at a time.
+
+        Args:
+            each: the object.
+            at: microseconds since 1970, not before any other that was given.
+            values: what it has one of at each time.
+            states: what is so of it, with the value of a row that says so.
+            new: whether it was not there before.
+        """
+        self._begins(at)
+        came_back = self._end(each, Field(_REMOVE), "", at)
+        if new and each not in self._there and not came_back:
+            self._span(each, Field(_REMOVE), "", self._begin, at)
+        self._there.add(each)
+        for name in [*values, *(name for of, name in self._values if of == each and name not in values)]:
+            known = self._values.setdefault((each, name), [])
+            value = values.get(name, name.missing)
+            if value is None:
+                continue
+            if not known or known[-1][1] != value:
+                known.append((at, value))
+        now = set(states)
+        for of, name, value in list(self._spans):
+            if of == each and name.name != _REMOVE and (name, value) not in now:
+                self._end(of, name, value, at)
+        for name, value in sorted(now, key=str):
+            spans = self._spans.setdefault((each, name, value), [])
+            if not spans or spans[-1][1] is not None:
+                spans.append([at, None])
+
+    def gone(self, each: Object, at: int) -> None:
+        """An object is no longer there."""
+        self._begins(at)
+        if each in self._there:
+            self._there.discard(each)
+            self._span(each, Field(_REMOVE), "", at, None)
+
+    def lacks(self, what: str) -> None:
+        """There is something that rows cannot say."""
+        self.notes[what] = None
+
+    @property
+    def objects(self) -> int:
+        """How many objects were seen."""
+        return len({each for each, _ in self._values} | {each for each, _, _ in self._spans})
+
+    def rows(self) -> list[dict[str, str]]:
+        """The rows of the table. Of a field that never changed there is none."""
+        found = [
+            _Row(at, each, name, None, f"{name.begins}{value}")
+            for (each, name), known in self._values.items()
+            if len(known) > 1
+            for at, value in known
+        ]
+        found += [
+            _Row(begin, each, name, until, value)
+            for (each, name, value), spans in self._spans.items()
+            for begin, until in spans
+            if begin is not None and begin != until
+        ]
+        return [
+            {
+                "time": str(Moment(dated=True, time=row.time)),
+                "until": "" if row.until is None else str(Moment(dated=True, time=row.until)),
+                "kind": row.object.kind,
+                "name": row.object.name,
+                "field": row.field.name,
+                "value": row.value,
+            }
+            for row in sorted(found, key=lambda row: (row.time, row.object, row.field[:2], row.value))
+        ]
+
+    def _begins(self, at: int) -> None:
+        if self._begin is None:
+            self._begin = at
+
+    def _span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
+        self._spans.setdefault((each, name, value), []).append([begin, end])
+
+    def _end(self, each: Object, name: Field, value: str, at: int) -> bool:
+        """End what was so; answers whether it was."""
+        spans = self._spans.get((each, name, value), [])
+        if not spans or spans[-1][1] is not None:
+            return False
+        spans[-1][1] = at
+        return True
