@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -42,6 +42,18 @@ class Epoch(NamedTuple):
 
     begin: int
     cluster: Mapping[str, Any]
+
+
+class Step(NamedTuple):
+    """What there is of something from an instant on.
+
+    Attributes:
+        time: the instant, microseconds since the origin; `NEVER` of the first one.
+        amount: how much; None where it has no end, or there is none.
+    """
+
+    time: int
+    amount: int | None
 
 
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
@@ -88,11 +100,45 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
     return found
 
 
+def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | None]) -> list[Step]:
+    """The change points of an amount of a cluster, the first of them when nothing has changed yet.
+
+    Args:
+        those: the spans of time in which nothing changes.
+        amount: how much there is, by what `run.json` says of the cluster.
+    """
+    found: list[Step] = []
+    for begin, cluster in those:
+        now = amount(cluster)
+        if not found or found[-1].amount != now:
+            found.append(Step(begin, now))
+    return found
+
+
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
     """How many objects change, and of what sort these changes are: `5 (3 quotas, 2 stops)`; "" for none."""
     sorts = Counter(_sort(edit) for event in those for edit in event["edits"])
     parts = ", ".join(f"{count:,} {_counted(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
+
+
+def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """The events that all of several runs have: the same objects become the same at the same instant.
+
+    Args:
+        several: `events` of each run.
+    """
+    others = [
+        {(each["at_us"], str(edit)) for each in those for edit in each["edits"]} for those in several[1:]
+    ]
+    found = []
+    for event in several[0]:
+        edits = [
+            edit for edit in event["edits"] if all((event["at_us"], str(edit)) in those for those in others)
+        ]
+        if edits:
+            found.append({"at_us": event["at_us"], "edits": edits})
+    return found
 
 
 def sentence(edit: Mapping[str, Any]) -> str:

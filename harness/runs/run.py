@@ -16,7 +16,7 @@ from harness.base.arguments import wrong
 from harness.base.errors import RunError
 from harness.base.tables.parquet import FEW, TIMES, ShortTable
 from harness.plugins.measurement import Measurement, Window
-from harness.runs.epochs import Epoch, epochs
+from harness.runs.epochs import Epoch, Step, epochs, steps
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
 from harness.runs.older import as_now, with_numbers
 
@@ -201,6 +201,16 @@ class Run:
     def epochs(self) -> list[Epoch]:
         """The spans of time between changes of the cluster, in order; one where nothing changes."""
         return epochs(self.info["cluster"])
+
+    def capacity_steps(self, resource: str) -> list[Step]:
+        """Since when there is how much of a resource; one step where that never changes."""
+        return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
+
+    def nominal_steps(self, quota: str, resource: str) -> list[Step]:
+        """Since when a quota has how much of a resource of its own; None while it has none."""
+        return steps(
+            self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
+        )
 
     def capacity_time(self, resource: str, window: Window) -> int | None:
         """Resource-time of all that there is within a window; None of a resource without a limit at any time.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,11 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.comparison import Comparison
+from harness.analysis.export.openmetrics import write_openmetrics
+from harness.analysis.export.perfetto import write_perfetto
+from harness.analysis.report import Figure
+from harness.analysis.report.material import Material
+from harness.analysis.report.sections.allocation import blocks
 from harness.base.errors import InputError, PolicyError
 from harness.cluster.load import cluster_from, load_cluster
 from harness.cluster.model import Cluster
@@ -104,6 +111,65 @@ def test_a_comparison_says_how_many_objects_change_and_how(
     table = str(Comparison(runs).table(width=200))
     assert "events: 4 (2 quotas, 2 stops)" in table
     assert "nothing that is modelled of them differs" not in table
+
+
+def test_a_comparison_lists_the_events_that_runs_share(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """Those at the same instant to the same effect, the first three of them; also where they share none."""
+    trace = write_trace(*JOBS)
+    worlds = [base, base.patched(CHANGES), base.patched([CHANGES[0], patch("9s", stopPolicy="Hold")])]
+    runs = [replay(trace, cluster, tmp_path, label=f"run{at}") for at, cluster in enumerate(worlds)]
+    table = str(Comparison(runs).table(width=300))
+    quota = "ClusterQueue a: nominalQuota"
+    assert "run1, run2\n    events that they share: 2 (2 quotas): " + quota in table
+    assert "cpu 4 -> 2, after 10s; " in table
+    assert "cpu 2 -> 4, after 15s" in table
+    assert "share" not in str(Comparison(runs[:2]).table(width=300)).split("metric")[0]
+    other = replay(trace, base.patched(patch("3s", stopPolicy="Hold")), tmp_path, label="other")
+    assert "they share no event" in str(Comparison([runs[1], other]).table(width=300))
+
+
+def test_a_run_says_since_when_there_is_how_much(base: Cluster, write_trace: Trace, tmp_path: Path) -> None:
+    """Change points of capacity and of quotas, the first one before anything changes."""
+    trace = write_trace(*JOBS)
+    run = replay(trace, base.patched(CHANGES), tmp_path)
+    seconds = [(each.time // 1_000_000, each.amount) for each in run.nominal_steps("a", "cpu")[1:]]
+    assert (run.nominal_steps("a", "cpu")[0].amount, seconds) == (4000, [(10, 2000), (15, 4000)])
+    assert [each.amount for each in run.capacity_steps("cpu")] == [6000, 4000, 6000]
+    assert [each.amount for each in run.nominal_steps("b", "cpu")] == [2000]
+    assert [each.amount for each in run.nominal_steps("c", "cpu")] == [None]
+
+
+def test_exports_and_reports_have_quotas_and_capacity_over_time(
+    base: Cluster, write_trace: Trace, tmp_path: Path
+) -> None:
+    """As samples, as counters where they change, and as lines beside what is held."""
+    other = {"job_id": "y", "queue": "b", "request.cpu": 1000, "duration": 5}
+    trace = write_trace(*JOBS, other)
+    plain, run = (replay(trace, cluster, tmp_path) for cluster in (base, base.patched(CHANGES)))
+    samples = io.BytesIO()
+    write_openmetrics(run, run.window, 5_000_000, samples)
+    text = samples.getvalue().decode()
+    for name, wanted in (
+        ('harness_quota_nominal{run="kueue-classic",quota="a"', ["4", "4", "2", "4"]),
+        ('harness_cluster_capacity{run="kueue-classic"', ["6", "6", "4", "6"]),
+    ):
+        assert [line.split()[-2] for line in text.split("\n") if line.startswith(name)][:4] == wanted
+    traces = []
+    for each in (plain, run):
+        made = io.BytesIO()
+        write_perfetto(each, each.window, made)
+        traces.append(made.getvalue())
+    assert [(b"nominal cpu" in made, b"capacity cpu" in made) for made in traces] == [
+        (False, False),
+        (True, True),
+    ]
+    figures = [block for block in blocks(Material(Comparison([run]))) if isinstance(block, Figure)]
+    assert "a (own quota 4, then 2, then 4)" in figures[1].words
+    assert all('"step-after"' in json.dumps(figure.draw(600).to_dict()) for figure in figures)
+    steady = [block for block in blocks(Material(Comparison([plain]))) if isinstance(block, Figure)]
+    assert not any('"step-after"' in json.dumps(figure.draw(600).to_dict()) for figure in steady)
 
 
 def test_explain_tells_what_changed(base: Cluster, write_trace: Trace, tmp_path: Path) -> None:

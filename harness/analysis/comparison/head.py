@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 from harness.analysis.comparison.distinction import PLUGIN, Distinction, summarized
 from harness.analysis.comparison.worlds import distinctions
+from harness.base.units import format_duration
+from harness.runs.epochs import sentence, shared, summary
 from harness.runs.run import Run
 
 _MOST = 12
 """Lines about one group of runs; JSON has them all."""
+
+_NAMED = 3
+"""Events that are told one by one."""
 
 _SAME = "the same plugin, options, settings, trace and cluster"
 """Of a patch that sets what is so already, or a run under another name."""
@@ -37,6 +42,11 @@ class Head:
     """
 
     def __init__(self, runs: Sequence[Run], names: Sequence[str], chosen: str) -> None:
+        self._events = [
+            (name, run.info["cluster"]["events"])
+            for name, run in zip(names, runs, strict=True)
+            if run.info["cluster"].get("events")
+        ]
         self._plugins = [str(run.info["policy"]["name"]) for run in runs]
         self._names = names
         self.chosen = chosen
@@ -62,7 +72,24 @@ class Head:
             together.setdefault(tuple(names), []).append(each)
         groups = [Group(names, list(_first(summarized(found)))) for names, found in together.items()]
         same = [name for name, found in zip(self._names[1:], self.distinctions[1:], strict=True) if not found]
-        return groups + ([Group(same, [_SAME])] if same else [])
+        return groups + ([Group(same, [_SAME])] if same else []) + list(self._shared())
+
+    def _shared(self) -> Iterator[Group]:
+        """Which events runs have in common, where several have any: the first of them, and how many."""
+        if len(self._events) < 2:
+            return
+        found = shared([events for _, events in self._events])
+        told = [
+            f"{sentence(edit)}, after {format_duration(each['at_us'])}"
+            for each in found
+            for edit in each["edits"]
+        ]
+        if len(told) > _NAMED:
+            told[_NAMED:] = [f"and {len(told) - _NAMED:,} more"]
+        said = (
+            f"events that they share: {summary(found)}: {'; '.join(told)}" if told else "they share no event"
+        )
+        yield Group([name for name, _ in self._events], [said])
 
     def _tells(self, name: str, plugin: str) -> bool:
         """Whether names say which plugins a run and the baseline are of."""

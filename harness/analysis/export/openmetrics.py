@@ -6,15 +6,17 @@ The format: https://prometheus.io/docs/specs/om/open_metrics_spec/
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import polars as pl
 
 from harness.analysis.export.sink import BinarySink
+from harness.analysis.metrics.levels import quotas_named
 from harness.base.errors import OptionError
 from harness.base.units import SECOND, format_duration
 from harness.plugins.measurement import Window
+from harness.runs.epochs import Step
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queue
@@ -97,14 +99,18 @@ class _Series:
             for queue in self._queues:
                 yield self._lines(name, self._labels(queue=queue), self._sampled(queue, resources[0], column))
         yield _head("harness_quota_nominal", "gauge", "The quota's own part of the cluster.")
-        for quota, known in self._run.info["cluster"]["queues"].items():
-            for resource, amount in known["nominal"].items():
+        for quota, named in quotas_named(self._run).items():
+            for resource in named:
                 labels = self._labels(quota=quota, **_of(resource))
-                yield self._constant("harness_quota_nominal", labels, amount, resource)
+                levels = self._run.nominal_steps(quota, resource)
+                yield self._stepped("harness_quota_nominal", labels, levels, resource)
         yield _head("harness_cluster_capacity", "gauge", "What all nodes, or all quotas, have together.")
-        for resource, amount in self._run.capacity.items():
+        for resource in dict.fromkeys(
+            each for _, cluster in self._run.epochs for each in cluster["capacity"]
+        ):
             labels = self._labels(**_of(resource))
-            yield self._constant("harness_cluster_capacity", labels, amount, resource)
+            levels = self._run.capacity_steps(resource)
+            yield self._stepped("harness_cluster_capacity", labels, levels, resource)
         yield from self._preemptions()
 
     def _sampled(self, queue: str, resource: str, column: str) -> pl.Series:
@@ -131,8 +137,12 @@ class _Series:
             totals = self._times.join_asof(reached, on="time")["total"].fill_null(0)
             yield self._lines(f"{name}_total", self._labels(queue=queue, reason=reason), totals)
 
-    def _constant(self, name: str, labels: str, amount: int, resource: str) -> str:
-        return self._lines(name, labels, pl.repeat(amount, len(self._stamps), eager=True), resource)
+    def _stepped(self, name: str, labels: str, levels: Sequence[Step], resource: str) -> str:
+        """An amount at each time; without a sample while there is none."""
+        times = pl.Series([each.time for each in levels], dtype=pl.Int64)
+        amounts = pl.Series([each.amount for each in levels], dtype=pl.Int64)
+        reached = pl.DataFrame({"time": times, "amount": amounts})
+        return self._lines(name, labels, self._times.join_asof(reached, on="time")["amount"], resource)
 
     def _labels(self, **labels: str) -> str:
         known = {"run": self._run.label, **labels}
@@ -140,8 +150,9 @@ class _Series:
 
     def _lines(self, name: str, labels: str, values: pl.Series, resource: str = "") -> str:
         start = f"{name}{{{labels}}}"
-        shown = [_cores(value) for value in values] if resource == "cpu" else values.to_list()
-        return "".join(f"{start} {value} {stamp}\n" for value, stamp in zip(shown, self._stamps, strict=True))
+        known = [each for each in zip(values, self._stamps, strict=True) if each[0] is not None]
+        shown = _cores if resource == "cpu" else str
+        return "".join(f"{start} {shown(value)} {stamp}\n" for value, stamp in known)
 
 
 def _head(name: str, kind: str, help_text: str) -> str:

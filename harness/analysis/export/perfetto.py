@@ -17,8 +17,10 @@ import polars as pl
 from harness.analysis.export.holding import Preemption, Stay, holding
 from harness.analysis.export.protobuf import double, fixed64, integer, message, text
 from harness.analysis.export.sink import BinarySink
+from harness.analysis.metrics.levels import quotas_named
 from harness.base.units import format_amount, format_duration
 from harness.plugins.measurement import Window
+from harness.runs.epochs import Step
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queue
@@ -92,7 +94,9 @@ class _Trace:
         of_queues: dict[str, list[Stay]] = {queue: [] for queue in queues}
         for stay in self._holding.jobs:
             of_queues[self._jobs[stay.job]["shown queue"]].append(stay)
-        yield from self._counters("cluster", self._track("cluster", rank=0), None)
+        cluster = self._track("cluster", rank=0)
+        yield from self._counters("cluster", cluster, None)
+        yield from self._limits(cluster)
         top = self._track("queues", rank=1)
         yield top.packet
         tracks = {}
@@ -131,13 +135,44 @@ class _Trace:
         for resource in self._run.resources:
             of_resource = levels.filter(pl.col("resource") == resource)
             for what in ("allocated", "pending"):
-                unit = {"cpu": "cores", "memory": "bytes", "ephemeral-storage": "bytes"}.get(resource, "")
                 yield from self._counter(
-                    f"{what} {resource}", unit, track, next(rank), of_resource.select("time", what)
+                    f"{what} {resource}", _unit(resource), track, next(rank), of_resource.select("time", what)
                 )
         jobs = levels.filter(pl.col("resource") == self._run.resources[0])
         for what, column in (("jobs waiting", "pending_jobs"), ("jobs holding resources", "running_jobs")):
             yield from self._counter(what, "", track, next(rank), jobs.select("time", column))
+
+    def _limits(self, cluster: _Track) -> Iterator[bytes]:
+        """Counters of what changes of the cluster: what there is of each resource, and what quotas have."""
+        run, quotas = self._run, self._track("quotas", rank=3)
+        changing = [(each, run.capacity_steps(each)) for each in run.resources]
+        for rank, (resource, levels) in enumerate(changing, 100):
+            if len(levels) > 1:
+                yield from self._counter(
+                    f"capacity {resource}", _unit(resource), cluster, rank, self._limit(levels)
+                )
+        for place, (quota, named) in enumerate(sorted(quotas_named(run).items())):
+            of_quota = [(each, run.nominal_steps(quota, each)) for each in run.resources if each in named]
+            of_quota = [(each, levels) for each, levels in of_quota if len(levels) > 1]
+            if not of_quota:
+                continue
+            if quotas.packet:
+                yield quotas.packet
+                quotas.packet = b""
+            track = self._track(quota, quotas, place)
+            yield track.packet
+            for rank, (resource, levels) in enumerate(of_quota, 10):
+                yield from self._counter(
+                    f"nominal {resource}", _unit(resource), track, rank, self._limit(levels)
+                )
+
+    def _limit(self, levels: Sequence[Step]) -> pl.DataFrame:
+        """Change points within the window, with the level at its beginning; none where there is no end."""
+        window = self._window
+        before = [each for each in levels if each.time <= window.start][-1:]
+        within = [each for each in levels if window.start < each.time <= window.end]
+        rows = [(max(each.time, window.start), each.amount or 0) for each in (*before, *within)]
+        return pl.DataFrame(rows, schema={"time": pl.Int64, "level": pl.Int64}, orient="row")
 
     def _counter(
         self, name: str, unit: str, parent: _Track, rank: int, levels: pl.DataFrame
@@ -242,6 +277,10 @@ class _Track:
     def __init__(self, uuid: int, packet: bytes) -> None:
         self.uuid = uuid
         self.packet = packet
+
+
+def _unit(resource: str) -> str:
+    return {"cpu": "cores", "memory": "bytes", "ephemeral-storage": "bytes"}.get(resource, "")
 
 
 def _argument(name: str, value: str | int) -> bytes:

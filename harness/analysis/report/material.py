@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from harness.base.errors import OptionError
 from harness.base.text import told_apart
 from harness.plugins.measurement import Window
 from harness.plugins.scopes import QUEUE, QUOTA
+from harness.runs.epochs import Step, steps
 from harness.runs.folder import reading
 from harness.runs.run import Run
 
@@ -98,9 +99,51 @@ class Material:
         return part_of(self.runs[0], since or None, until or None, whole=self.window, asked=asked)
 
     @property
-    def capacities(self) -> list[int | None]:
-        """For each run how much of `resource` there is, if that is known."""
-        return [run.capacity.get(self.resource) for run in self.runs]
+    def capacities(self) -> list[float | None]:
+        """For each run how much of `resource` there is, if that is known: the mean over its own window."""
+        found: list[float | None] = []
+        for run in self.runs:
+            window, first = run.window, run.capacity.get(self.resource)
+            whole = run.capacity_time(self.resource, window)
+            span = window.end - window.start
+            found.append(first if len(run.epochs) == 1 or not span else whole and whole / span)
+        return found
+
+    @property
+    def capacity_steps(self) -> list[list[Step]]:
+        """For each run since when there is how much of `resource`, on the axis of time; see `_drawn`."""
+        return [
+            self._drawn(run.capacity_steps(self.resource), window, shift)
+            for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True)
+        ]
+
+    def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:
+        """For each run since when how much of `resource` is the lanes' own together, on the axis of time."""
+        names = [name for lane in lanes for name in lane.holders]
+
+        def own(cluster: Mapping[str, Any]) -> int | None:
+            quotas = [cluster["queues"].get(name, {}).get("nominal", {}) for name in names]
+            return total(each.get(self.resource) for each in quotas)
+
+        found = []
+        for run, window, shift in zip(self.runs, self.windows, self.shifts, strict=True):
+            levels = steps(run.epochs, own)
+            if any(
+                each.amount is not None for each in levels
+            ):  # whoever has none for a while has 0 of its own
+                levels = [Step(each.time, each.amount or 0) for each in levels]
+            found.append(self._drawn(levels, window, shift))
+        return found
+
+    def _drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
+        """Steps within a window on the axis of time, the first at its beginning, without those of None."""
+        on_axis = [Step(max(each.time + shift, self.window.start), each.amount) for each in levels]
+        found = [each for each in on_axis if each.time < window.end] or on_axis[:1]
+        return [
+            each
+            for each, after in zip(found, [*found[1:], None], strict=True)
+            if each.amount is not None and (after is None or after.time > each.time)
+        ]
 
     @cached_property
     def table(self) -> list[Line]:

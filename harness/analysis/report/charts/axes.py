@@ -130,6 +130,19 @@ def level(value: float, dash: Sequence[int]) -> alt.Chart:
     return rule.encode(y="mean:Q")
 
 
+def stepped(material: Material, steps: Sequence[tuple[int, float]], dash: Sequence[int]) -> alt.Chart:
+    """A line for reference that changes its level: from each time on it has the level beside it."""
+    if len(steps) == 1:
+        return level(steps[0][1], dash)
+    times = [*(time for time, _ in steps), material.window.end]
+    levels = [float(amount) for _, amount in (*steps, steps[-1])]
+    frame = timed(material, pl.DataFrame({"time": times, "mean": levels}))
+    line: alt.Chart = alt.Chart(frame).mark_line(
+        color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash), interpolate="step-after"
+    )
+    return line.encode(x="at:T" if _dated(material) else "at:Q", y="mean:Q")
+
+
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:
     """Layers on one pair of axes, below a heading."""
     chart = alt.layer(*layers)

@@ -20,10 +20,20 @@ _LETTER = 7
 
 
 class Reference(NamedTuple):
-    """A horizontal line for reference: where, and its dashes."""
+    """A line for reference.
 
-    value: float
+    Attributes:
+        steps: from each time on the axis of time the level beside it; one step where it never changes.
+        dash: its dashes.
+    """
+
+    steps: Sequence[tuple[int, float]]
     dash: Sequence[int]
+
+    @property
+    def highest(self) -> float:
+        """The highest of its levels."""
+        return max(level for _, level in self.steps)
 
 
 def stacked(
@@ -49,7 +59,7 @@ def stacked(
         width: of the chart.
         title: of the vertical axis.
     """
-    top = max([*map(highest, peaks), *(each.value for own in references for each in own)]) * 1.04
+    top = max([*map(highest, peaks), *(each.highest for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
     panels = []
     of_panels = zip(axes.endings(titles, inside // _LETTER), areas, peaks, references, strict=True)
@@ -70,7 +80,7 @@ def stacked(
         layers.append(
             alt.Chart(limits).mark_line(strokeWidth=0.6, color=palette.INK.light).encode(x, y="high:Q")
         )
-        layers += [axes.level(each.value, each.dash) for each in own]
+        layers += [axes.stepped(material, each.steps, each.dash) for each in own]
         panels.append(axes.panel(layers, title=name, width=inside, height=100))
     return alt.vconcat(*panels, spacing=12)
 
@@ -114,7 +124,7 @@ def panels(
     found = []
     for place, (name, lines_of_reference) in enumerate(zip(names, references, strict=True)):
         own = [frame.filter(pl.col("series") == place) for frame in frames]
-        tops = [highest(each) for each in own] + [each.value for each in lines_of_reference]
+        tops = [highest(each) for each in own] + [each.highest for each in lines_of_reference]
         found.append(
             lines(
                 material,
@@ -176,6 +186,6 @@ def lines(
             axes.amount_axis(title, top=top, shown_as=shown_as, field="low:Q"), y2="high:Q"
         ),
         chart.mark_line(strokeWidth=1.4).encode(y="mean:Q", strokeDash=axes.dashed("run:N", keys)),
-        *(axes.level(each.value, each.dash) for each in references),
+        *(axes.stepped(material, each.steps, each.dash) for each in references),
     ]
     return axes.panel(layers, title=name, width=width, height=height)

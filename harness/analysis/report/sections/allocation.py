@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from harness.analysis.report.amounts import number, percent, shown_in
 from harness.analysis.report.blocks import Block, Figure, Text
-from harness.analysis.report.material import Lane, Material, total
+from harness.analysis.report.material import Lane, Material
+from harness.runs.epochs import Step
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
+
+    from harness.analysis.report.charts.levels import Reference
+
+
+_NONE = "none"
+_TOLD = 3
+"""So many levels of a quota are told one by one."""
 
 
 def blocks(material: Material) -> Iterator[Block]:
@@ -25,7 +33,8 @@ def blocks(material: Material) -> Iterator[Block]:
             f"figures has {', '.join(others)} too."
         )
     lines = ["the dashed line is all that there is"] if any(material.capacities) else []
-    if any(_apart(*both) for both in zip(_nominal(material), material.capacities, strict=True)):
+    courses = zip(material.nominal_steps(material.lanes), material.capacity_steps, strict=True)
+    if any(nominal and capacity and nominal != capacity for nominal, capacity in courses):
         lines.append("the dotted line is what all quotas come to")
     yield Figure(
         title=f"{unit.name} held, by {material.holder}",
@@ -37,9 +46,8 @@ def blocks(material: Material) -> Iterator[Block]:
         + ".",
     )
     if len(material.lanes) > 1:
-        owned = [set(lane.nominal) - {None} for lane in material.lanes]
-        quotas = any(owned)
-        several = any(len(each) > 1 for each in owned)
+        quotas = any(each is not None for lane in material.lanes for each in lane.nominal)
+        several = any(len(_distinct(material, lane)) > 1 for lane in material.lanes)
         yield Figure(
             title=f"{unit.name} held by each {material.holder}" + (", and what is its own" if quotas else ""),
             words=_lane_words(material),
@@ -47,18 +55,8 @@ def blocks(material: Material) -> Iterator[Block]:
             keys=material.run_keys,
             note="Lines are means over three pixels, bands go from the lowest to the highest level in them"
             + ("; the dashed line is the nominal quota" if quotas else "")
-            + (", which differs between runs: each has a line." if several else ".")
-            + _at_first(material),
+            + (", which differs between runs: each has a line." if several else "."),
         )
-
-
-def _at_first(material: Material) -> str:
-    """That quotas and capacities are drawn as they were at first, where a run's change."""
-    named = zip(material.names, material.runs, strict=True)
-    changing = [name for name, run in named if len(run.epochs) > 1]
-    if not changing:
-        return ""
-    return f" Quotas and capacities are those of the first instant: they change in {', '.join(changing)}."
 
 
 def _words(material: Material) -> str:
@@ -86,22 +84,36 @@ def _lane_words(material: Material) -> str:
             f"{name} {number(held[place] / unit.size)}"
             for name, held in zip(material.names, material.held, strict=True)
         )
-        known = ["none" if each is None else number(each / unit.size) for each in lane.nominal]
-        if len(set(lane.nominal)) > 1:
+        known = [_course(each, unit.size) for each in material.nominal_steps([lane])]
+        has_some = set(known) != {_NONE}
+        if len(set(known)) > 1:
             known = [f"{name} {each}" for name, each in zip(material.names, known, strict=True)]
-        own = f" (own quota {', '.join(dict.fromkeys(known))})" if set(lane.nominal) != {None} else ""
+        own = f" (own quota {', '.join(dict.fromkeys(known))})" if has_some else ""
         sentences.append(f"{lane.name}{own}: {means}.")
     return f"Mean {unit.name} held. " + " ".join(sentences)
 
 
-def _nominal(material: Material) -> list[int | None]:
-    """For each run what all quotas come to."""
-    return [total(lane.nominal[place] for lane in material.lanes) for place in range(len(material.runs))]
+def _course(steps: Sequence[Step], size: int) -> str:
+    """What is a lane's own over time, in words."""
+    amounts = [(each.amount or 0) / size for each in steps]
+    if len(amounts) <= _TOLD:
+        return ", then ".join(map(number, amounts)) or _NONE
+    return f"{number(min(amounts))} to {number(max(amounts))} in {len(amounts) - 1:,} changes"
 
 
-def _apart(nominal: int | None, capacity: int | None) -> bool:
-    """Whether what all quotas come to needs a line of its own."""
-    return bool(capacity) and nominal is not None and nominal != capacity
+def _distinct(material: Material, lane: Lane) -> list[list[Step]]:
+    """What is a lane's own over time, each course once, without runs in which it has nothing."""
+    found: list[list[Step]] = []
+    for each in material.nominal_steps([lane]):
+        if each and each not in found:
+            found.append(each)
+    return found
+
+
+def _reference(steps: Sequence[Step], size: int, dash: tuple[int, int]) -> Reference:
+    from harness.analysis.report.charts.levels import Reference
+
+    return Reference([(time, (amount or 0) / size) for time, amount in steps], dash)
 
 
 def _stacked(material: Material, width: int) -> ChartType:
@@ -110,10 +122,12 @@ def _stacked(material: Material, width: int) -> ChartType:
     unit = shown_in(material.resource)
     pixels = axes.inner(width) // levels.PIXELS_A_POINT
     references = []
-    for nominal, capacity in zip(_nominal(material), material.capacities, strict=True):
-        own = [levels.Reference(capacity / unit.size, (6, 3))] if capacity else []
-        if nominal is not None and nominal != capacity:
-            own.append(levels.Reference(nominal / unit.size, (2, 3)))
+    for nominal, capacity in zip(
+        material.nominal_steps(material.lanes), material.capacity_steps, strict=True
+    ):
+        own = [_reference(capacity, unit.size, (6, 3))] if capacity else []
+        if nominal and nominal != capacity:
+            own.append(_reference(nominal, unit.size, (2, 3)))
         references.append(own)
     return levels.stacked(
         material,
@@ -133,8 +147,8 @@ def _each(material: Material, width: int) -> ChartType:
     unit = shown_in(material.resource)
 
     def references(lane: Lane) -> list[levels.Reference]:
-        known = sorted({each for each in lane.nominal if each is not None})
-        return [levels.Reference(each / unit.size, (6, 3)) for each in known]
+        courses = sorted(_distinct(material, lane), key=lambda steps: [each.amount or 0 for each in steps])
+        return [_reference(each, unit.size, (6, 3)) for each in courses]
 
     return levels.by_lane(
         material,

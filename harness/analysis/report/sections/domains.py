@@ -130,7 +130,7 @@ def _panels(material: Material, shown: _Shown, width: int) -> ChartType:
 
     references = [
         [
-            charts.Reference(has / unit.size, (6, 3))
+            charts.Reference([(material.window.start, has / unit.size)], (6, 3))
             for has in sorted({own[place] for own in shown.room} - {0})
         ]
         for place in range(len(shown.names))
