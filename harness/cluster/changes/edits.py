@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from harness.base.frozen import Frozen
+from harness.base.units import parse_quantity
 from harness.cluster.model import Cluster, Cohort
 
 _BEFORE_ALL = -(2**63)
@@ -107,6 +109,52 @@ class Instant(NamedTuple):
 
     at: int
     edits: tuple[Edit, ...]
+
+
+_KUEUE = ("ClusterQueue", "Cohort")
+_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
+
+
+class State(NamedTuple):
+    """A cluster while nothing changes.
+
+    Attributes:
+        cluster: what there is.
+        specs: the objects that have a manifest -> what tells specs apart of which Kueue makes the same.
+    """
+
+    cluster: Cluster
+    specs: Mapping[tuple[str, str], object]
+
+
+def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
+    """See `State.specs`."""
+    return {(str(each.get("kind")), name_of(each)): _exact(each) for each in contents}
+
+
+def name_of(content: Mapping[str, Any]) -> str:
+    """What an object is called among those of its kind."""
+    metadata = content.get("metadata") or {}
+    name = str(metadata.get("name"))
+    return f"{metadata.get('namespace') or 'default'}/{name}" if content.get("kind") == "LocalQueue" else name
+
+
+def _exact(content: Mapping[str, Any]) -> object:
+    """What a spec of Kueue says beyond what is modelled: whether it has a weight, and amounts not rounded."""
+    spec = content.get("spec")
+    if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
+        return None
+    quotas = [
+        (quota.get("name"), *(_quantity(quota.get(name)) for name in _QUOTAS))
+        for group in spec.get("resourceGroups") or ()
+        for flavor in group.get("flavors") or ()
+        for quota in flavor.get("resources") or ()
+    ]
+    return spec.get("fairSharing") is not None, quotas
+
+
+def _quantity(value: Any) -> Fraction | None:
+    return None if value is None else parse_quantity(value)
 
 
 def ever(cluster: Cluster) -> Cluster:

@@ -8,12 +8,12 @@ from typing import Any, final
 
 from harness.base.errors import Fault, InputError
 from harness.base.options import did_you_mean
+from harness.cluster.changes.edits import name_of
 from harness.cluster.changes.event_nodes import Nodes, Part
 from harness.cluster.changes.event_periods import Period, ends_of, in_order, period_of
 from harness.cluster.changes.event_table import MOST_ROWS, Row
 from harness.cluster.changes.knob_values import multiplied
 from harness.cluster.changes.knobs import KNOBS, Place, like, turned_places
-from harness.cluster.changes.states import name_of
 from harness.cluster.changes.timed import FROM, KINDS, UNTIL, Moment
 from harness.cluster.kinds.elastic import is_koordinators
 from harness.cluster.model import Cluster

@@ -9,8 +9,7 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault
 from harness.base.options import factor_text
 from harness.base.units import date_text, format_duration
-from harness.cluster.changes.edits import PLACES, Edit, Instant
-from harness.cluster.changes.states import Span, State, States, name_of, specs
+from harness.cluster.changes.edits import PLACES, Edit, Instant, State, name_of, specs
 from harness.cluster.changes.timed import FROM, Moment, OverTime, Timed
 from harness.cluster.kinds.core import node_names
 from harness.cluster.model import Cluster
@@ -36,6 +35,8 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     """
     if not cluster.timed:
         return cluster
+    from harness.cluster.changes.states import Span, States  # which most replays do without
+
     faults: list[Fault] = []
     over = OverTime([Document("", content) for content in cluster.manifests], faults)
     dated = [each for each in over.timed for at in (each.starts, each.ends) if at is not None and at.dated]
@@ -140,27 +141,28 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
     """
     if not cluster.timed:
         return
+    from harness.cluster.changes.states import Span, States
+
+    def span(each: Timed, *, dated: bool) -> Span:
+        """When a document holds, where nothing is known of times that are not dated as these are."""
+        starts, ends = (
+            at.time if at is not None and at.dated == dated else None for at in (each.starts, each.ends)
+        )
+        never = each.starts is not None and each.starts.dated != dated and not each.at_first
+        return Span(0, 0) if never else Span(starts, ends)
+
     faults: list[Fault] = []
     over = OverTime(documents, faults)
     if faults:
         raise ClusterError(cluster.source, faults)
     for dated in (False, True):
-        spans = [_span(each, dated=dated) for each in over.timed]
+        spans = [span(each, dated=dated) for each in over.timed]
         text = date_text if dated else format_duration
-        called = {at: f"{cluster.source}, at {text(at)}" for span in spans for at in span if at is not None}
+        called = {at: f"{cluster.source}, at {text(at)}" for each in spans for at in each if at is not None}
         begin = min(called, default=0) - 1
         states = States(cluster, over, spans, faults)
         for _ in states.after(begin, states.first(begin, cluster.source), called):
             pass
-
-
-def _span(each: Timed, *, dated: bool) -> Span:
-    """When a document holds, where nothing is known of times that are not dated as these are."""
-    starts, ends = (
-        at.time if at is not None and at.dated == dated else None for at in (each.starts, each.ends)
-    )
-    never = each.starts is not None and each.starts.dated != dated and not each.at_first
-    return Span(0, 0) if never else Span(starts, ends)
 
 
 def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:

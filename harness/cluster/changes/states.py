@@ -10,34 +10,19 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import chain
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.frozen import Frozen
-from harness.base.units import INT64_MAX, parse_quantity
+from harness.base.units import INT64_MAX
+from harness.cluster.changes.edits import State, specs
 from harness.cluster.changes.remake import remade
 from harness.cluster.changes.timed import OverTime, Timed
 from harness.cluster.draft import Draft
 from harness.cluster.load import read_object
 from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.documents import Document
-
-_KUEUE = ("ClusterQueue", "Cohort")
-_QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
-
-
-class State(NamedTuple):
-    """A cluster while nothing changes.
-
-    Attributes:
-        cluster: what there is.
-        specs: the objects that have a manifest -> what tells specs apart of which Kueue makes the same.
-    """
-
-    cluster: Cluster
-    specs: Mapping[tuple[str, str], object]
 
 
 class Span(NamedTuple):
@@ -175,35 +160,5 @@ class States:
         return self._read[key]
 
 
-def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
-    """See `State.specs`."""
-    return {(str(each.get("kind")), name_of(each)): _exact(each) for each in contents}
-
-
-def name_of(content: Mapping[str, Any]) -> str:
-    """What an object is called among those of its kind."""
-    metadata = content.get("metadata") or {}
-    name = str(metadata.get("name"))
-    return f"{metadata.get('namespace') or 'default'}/{name}" if content.get("kind") == "LocalQueue" else name
-
-
 def _text(documents: Sequence[Document]) -> str:
     return json.dumps([each.content for each in documents], default=str)
-
-
-def _exact(content: Mapping[str, Any]) -> object:
-    """What a spec of Kueue says beyond what is modelled: whether it has a weight, and amounts not rounded."""
-    spec = content.get("spec")
-    if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
-        return None
-    quotas = [
-        (quota.get("name"), *(_quantity(quota.get(name)) for name in _QUOTAS))
-        for group in spec.get("resourceGroups") or ()
-        for flavor in group.get("flavors") or ()
-        for quota in flavor.get("resources") or ()
-    ]
-    return spec.get("fairSharing") is not None, quotas
-
-
-def _quantity(value: Any) -> Fraction | None:
-    return None if value is None else parse_quantity(value)
