@@ -17,6 +17,7 @@ from harness.cluster.changes.event_table import COLUMNS
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
+from harness.studies.experiments.preparation import _patch
 
 MANIFESTS: list[dict[str, Any]] = [
     {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "any"}},
@@ -136,6 +137,15 @@ def test_files_of_equal_content_make_the_same_cluster(tmp_path: Path) -> None:
     pl.DataFrame(row | dates).write_parquet(tmp_path / "dates.parquet")
     dated = unrolled(base().patched(tmp_path / "dates.parquet"), int(begin.timestamp()) * SECOND)
     assert dated.digest == unrolled(base().patched(tmp_path / "one.csv"), None).digest
+
+
+def test_a_sweep_takes_a_table_as_a_patch(tmp_path: Path) -> None:
+    """Its points have the rows, so that the table is part of what they are."""
+    table = tmp_path / "cut.csv"
+    table.write_text("time,kind,name,field,value\n1h,ClusterQueue,a,quota[gpu],1\n")
+    found = _patch(table)
+    assert found == rows("1h||ClusterQueue|a|quota[gpu]|1")
+    assert base().patched(found).digest == base().patched(table).digest
 
 
 def test_a_row_without_an_end_holds_until_the_next_one_of_its_field() -> None:
@@ -265,6 +275,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("2h|1h|ClusterQueue|a|weight|1", "row 1, column until: must be later than the row's time"),
         ("||ClusterQueue|a|weight|1", "row 1, column time: is empty"),
         ("2h|2025-01-01|ClusterQueue|a|weight|1", "row 1, column until: is a date, and the first row counts"),
+        ("9999-12-31T23:59:59Z||Node|single|cordon|", "row 1, column time: is later than the year 9000"),
         ("1h||Node|singel|remove|", "row 1, column name: there is no Node 'singel'; did you mean 'single'"),
         ("1h||Node|zone=z|remove|", "row 1, column name: no node has labels such as 'zone=z'"),
         ("1h||Node|zone=|remove|", "row 1, column name: no node has labels"),

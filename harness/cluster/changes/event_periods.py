@@ -10,8 +10,13 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from harness.base.errors import Fault
+from harness.base.units import SECOND
 from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.timed import Moment, moment_of
+
+
+_LAST = 221_845_392_000 * SECOND
+"""Midnight of the first day of the year 9000; shortly after 9999 nothing is a date."""
 
 
 class Period(NamedTuple):
@@ -39,6 +44,9 @@ def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | N
         return None
     dated = first.starts.dated if first is not None else starts.dated
     for name, moment in (("time", starts), ("until", ends)):
+        if moment is not None and moment.dated and moment.time > _LAST:
+            faults.append(Fault(row.where(name), "is later than the year 9000"))
+            return None
         if moment is not None and moment.dated != dated:
             forms = ("counts from the trace's origin", "is a date")
             what = f"{forms[moment.dated]}, and the first row {forms[dated]}"
