@@ -14,7 +14,6 @@ from harness.base.units import SECOND
 from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.timed import Moment, moment_of
 
-
 _LAST = 221_845_392_000 * SECOND
 """Midnight of the first day of the year 9000; shortly after 9999 nothing is a date."""
 
