@@ -130,8 +130,17 @@ def level(value: float, dash: Sequence[int]) -> alt.Chart:
     return rule.encode(y="mean:Q")
 
 
-def stepped(material: Material, steps: Sequence[tuple[int, float]], dash: Sequence[int]) -> alt.Chart:
-    """A line for reference that changes its level: from each time on it has the level beside it."""
+def stepped(
+    material: Material, steps: Sequence[tuple[int, float]], dash: Sequence[int], x: alt.X
+) -> alt.Chart:
+    """A line for reference that changes its level: from each time on it has the level beside it.
+
+    Args:
+        material: whose axis of time it is.
+        steps: times on that axis, and levels.
+        dash: of the line.
+        x: the axis of time, as the layers beside it have it.
+    """
     if len(steps) == 1:
         return level(steps[0][1], dash)
     times = [*(time for time, _ in steps), material.window.end]
@@ -140,7 +149,7 @@ def stepped(material: Material, steps: Sequence[tuple[int, float]], dash: Sequen
     line: alt.Chart = alt.Chart(frame).mark_line(
         color=palette.INK.light, strokeWidth=1.2, strokeDash=list(dash), interpolate="step-after"
     )
-    return line.encode(x="at:T" if _dated(material) else "at:Q", y="mean:Q")
+    return line.encode(x, y="mean:Q")
 
 
 def panel(layers: Iterable[alt.Chart], *, title: str, width: int, height: int) -> alt.LayerChart:

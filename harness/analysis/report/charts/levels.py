@@ -80,7 +80,7 @@ def stacked(
         layers.append(
             alt.Chart(limits).mark_line(strokeWidth=0.6, color=palette.INK.light).encode(x, y="high:Q")
         )
-        layers += [axes.stepped(material, each.steps, each.dash) for each in own]
+        layers += [axes.stepped(material, each.steps, each.dash, x) for each in own]
         panels.append(axes.panel(layers, title=name, width=inside, height=100))
     return alt.vconcat(*panels, spacing=12)
 
@@ -180,12 +180,13 @@ def lines(
             for key, each in zip(keys, frames, strict=True)
         ),
     )
-    chart = alt.Chart(frame).encode(axes.time_axis(material), axes.coloured("run:N", keys))
+    x = axes.time_axis(material)
+    chart = alt.Chart(frame).encode(x, axes.coloured("run:N", keys))
     layers = [
         chart.mark_area(opacity=0.16).encode(
             axes.amount_axis(title, top=top, shown_as=shown_as, field="low:Q"), y2="high:Q"
         ),
         chart.mark_line(strokeWidth=1.4).encode(y="mean:Q", strokeDash=axes.dashed("run:N", keys)),
-        *(axes.stepped(material, each.steps, each.dash) for each in references),
+        *(axes.stepped(material, each.steps, each.dash, x) for each in references),
     ]
     return axes.panel(layers, title=name, width=width, height=height)
