@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
@@ -11,6 +12,7 @@ from harness.base.units import DAY, HOUR
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.changes.timed import KINDS
 from harness.cluster.load import load_cluster
+from harness.cluster.model import ClusterQueue
 
 PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text(encoding="utf-8")
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,26 @@ def test_the_table_on_the_page_is_the_file_and_says_what_the_patches_say() -> No
     ways = (base.patched(file), base.patched(ROOT / "docs" / "examples" / "events.yaml"))
     table, patches = (unrolled(each, None) for each in ways)
     assert table.digest == patches.digest
+
+
+def test_the_tables_of_the_page_about_changed_quotas_say_what_it_says() -> None:
+    """Half a quota for two weeks; and nights with half of one quota and half as much again of another."""
+    page = (ROOT / "docs" / "changed-quota.md").read_text(encoding="utf-8")
+    half, office = (ROOT / "docs" / "examples" / f"{name}.csv" for name in ("half-quota", "office-hours"))
+    (row,) = half.read_text(encoding="utf-8").split()[1:]
+    assert f"| {' | '.join(row.split(','))} |" in page
+    base = load_cluster(ROOT / "traces" / "philly.cluster.yaml")
+
+    def gpus(queue: ClusterQueue) -> int:
+        return queue.resource_groups[0].flavors[0].resources["nvidia.com/gpu"].nominal
+
+    cut = unrolled(base.patched(half), None).changes
+    assert [(at // DAY, gpus(edits[0].after)) for at, edits in cut] == [(14, 58), (28, 116)]
+    monday = int(datetime(2017, 9, 4, tzinfo=UTC).timestamp()) * 1_000_000
+    nights = unrolled(base.patched(office), monday).changes
+    assert [at % DAY // HOUR for at, _ in nights] == [20, 8] * 25
+    found = [{edit.name: gpus(edit.after) for edit in edits} for _, edits in nights]
+    assert found == [{"6214e9": 59, "ee9e8c": 174}, {"6214e9": 117, "ee9e8c": 116}] * 25
 
 
 def test_the_page_names_the_kinds_that_may_have_a_time() -> None:
