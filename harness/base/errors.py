@@ -20,10 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
     from harness.runs.run import Run
@@ -171,7 +170,7 @@ def blamed_on(
         raise kind(f"{what}: {told(error)}", hint=hint) from error
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Fault(Value):
     """One thing that is wrong with an input: `where` (row or object, column or field) and `what`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import escape
 
 from harness.base.text import printable
 
@@ -19,4 +18,6 @@ APART = "<!-- -->"
 
 def plain(text: str) -> str:
     """Text that Markdown takes as it is, on one line; it lets HTML through, so that is escaped too."""
+    from html import escape  # dear to import: it knows two thousand names
+
     return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", escape(printable(text), quote=False)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
@@ -17,7 +16,7 @@ from typing import Any
 from harness.base.errors import InputError, OptionError, text_of
 from harness.base.names import is_word
 from harness.base.units import exact_duration, exact_number, parse_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
@@ -35,7 +34,7 @@ def boolean(text: str) -> bool:
     raise InputError(f"{text!r} is neither true nor false")
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Option(Value):
     """One option of a plugin.
 

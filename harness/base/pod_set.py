@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import final
 
 from harness.base.frozen import Frozen
+from harness.base.values import Fixed, Value, fixed
 
 _NOTHING: Mapping[str, int] = Frozen({})
 _NO_LABELS: Mapping[str, str] = Frozen({})
 
 
-@dataclass(frozen=True, slots=True)
-class SliceLayer:
-    """Pods in groups of `size`, where each group has to be in one domain of `level`."""
+@fixed()
+class SliceLayer(Value):
+    """Pods in groups of `size`, each of which has to be in one domain of `level`."""
 
     level: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyRequest:
+@fixed()
+class TopologyRequest(Value):
     """A pod set's `topologyRequest`.
 
     Attributes:
@@ -45,8 +46,8 @@ class TopologyRequest:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PodSet:
+@fixed()
+class PodSet(Fixed):
     """Identical pods of a job; jobs that ask for the same share one object.
 
     Attributes:

@@ -1,22 +1,69 @@
-"""What values have in common: they are compared, hashed and shown by their fields.
+"""What values have in common: none changes, and they are compared, hashed and shown by their fields.
 
-Python compiles such methods anew for each dataclass, and every command makes some seventy of them first.
-Therefore values inherit them: `@dataclass(frozen=True, repr=False, eq=False)`.
+Python compiles such methods anew for each dataclass, five of them for a frozen one, and every command makes
+some eighty such classes first. Therefore values inherit all but `__init__`, which `fixed` makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar, dataclass_transform
+
+_T = TypeVar("_T")
 
 _known: dict[type, Callable[[Any], Any]] = {}
 """Class -> what its values are compared by."""
 
+_LEFT_OUT = object()
+"""An argument that was not given, where each value gets a default of its own."""
 
-class Value:
-    """The beginning of a frozen dataclass; two of one class with equal fields are equal."""
+_set = object.__setattr__
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
+def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
+    """Make a subclass of `Fixed` or `Value` a dataclass, as `@dataclass(frozen=True)` would.
+
+    Args:
+        slots: whether its values have no attributes beside their fields.
+    """
+
+    def made(kind: type[_T]) -> type[_T]:
+        own: Any = dataclass(init=False, repr=False, eq=False, slots=slots)(kind)
+        if "__init__" not in vars(kind):
+            own.__init__ = _init_of(own)
+        if slots:
+            own.__getstate__, own.__setstate__ = _state, _set_state
+        kept: type[_T] = own
+        return kept
+
+    return made
+
+
+class Fixed:
+    """The beginning of a dataclass that cannot be changed; one is itself, whatever its fields are."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, to: object) -> None:
+        """Refused: what has it does not expect a change."""
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        """Refused as well."""
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __repr__(self) -> str:
+        """As it could be made again."""
+        kind: Any = self.__class__
+        shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(kind) if each.repr)
+        return f"{kind.__qualname__}({shown})"
+
+
+class Value(Fixed):
+    """The same of which two of one class with equal fields are equal."""
 
     __slots__ = ()
 
@@ -32,12 +79,6 @@ class Value:
         content = _known.get(self.__class__) or _content(self.__class__)
         return hash(content(self))
 
-    def __repr__(self) -> str:
-        """As it could be made again."""
-        kind: Any = self.__class__
-        shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(kind) if each.repr)
-        return f"{kind.__qualname__}({shown})"
-
 
 def _content(kind: Any) -> Callable[[Any], Any]:
     names = [each.name for each in fields(kind) if each.compare]
@@ -47,3 +88,40 @@ def _content(kind: Any) -> Callable[[Any], Any]:
 
 def _nothing(_: Any) -> None:
     """What a class without compared fields is compared by."""
+
+
+def _init_of(kind: Any) -> Any:
+    """The `__init__` of a class: as of a frozen dataclass, and made as that is."""
+    known: dict[str, Any] = {"_set": _set, "_LEFT_OUT": _LEFT_OUT}
+    given, named, lines = ["self"], list[str](), list[str]()
+    for each in fields(kind):
+        name, told, to = each.name, each.name, each.name
+        if each.default_factory is not MISSING:
+            known[f"_made_{name}"] = each.default_factory
+            told = f"{name}=_LEFT_OUT"
+            to = f"_made_{name}() if {name} is _LEFT_OUT else {name}" if each.init else f"_made_{name}()"
+        elif each.default is not MISSING:
+            known[f"_default_{name}"] = each.default
+            told = f"{name}=_default_{name}"
+        if each.init:
+            (named if each.kw_only else given).append(told)
+        if each.init or each.default_factory is not MISSING:
+            lines.append(f" _set(self,{name!r},{to})")
+    if hasattr(kind, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    arguments = ",".join([*given, "*", *named] if named else given)
+    exec(f"def __init__({arguments}):\n" + ("\n".join(lines) or " pass"), known)  # noqa: S102 - as dataclasses do
+    made = known["__init__"]
+    made.__qualname__, made.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
+    made.__annotations__ = {each.name: each.type for each in fields(kind) if each.init} | {"return": None}
+    return made
+
+
+def _state(this: Any) -> list[Any]:
+    """What is pickled of a value with slots."""
+    return [getattr(this, each.name) for each in fields(this)]
+
+
+def _set_state(this: Any, state: list[Any]) -> None:
+    for each, to in zip(fields(this), state, strict=True):
+        _set(this, each.name, to)

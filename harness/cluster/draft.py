@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from harness.base.errors import Fault
 from harness.base.options import nearest
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.model import (
     ClusterQueue,
     Cohort,
@@ -124,7 +124,7 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Draft(Value):
     """Everything read so far; each reader adds its objects here."""
 

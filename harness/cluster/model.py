@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.frozen import Frozen
 from harness.base.units import INT64_MAX
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.kinds.selectors import LabelSelector, Taint, Toleration
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
     return Frozen(mapping or {})
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Node(Value):
     """A machine; `allocatable` is resource -> amount (cpu in millicores).
 
@@ -65,7 +65,7 @@ class Node(Value):
     ready: bool = field(default=True, metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PriorityClass(Value):
     """A Kubernetes PriorityClass."""
 
@@ -84,7 +84,7 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 """The classes that every Kubernetes cluster has."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ResourceFlavor(Value):
     """A kind of nodes that quota can be given for; `topology` is the Topology of these nodes, "" for none."""
 
@@ -95,7 +95,7 @@ class ResourceFlavor(Value):
     topology: str = field(default="", metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ResourceQuota(Value):
     """Quota of one resource in one flavor.
 
@@ -107,7 +107,7 @@ class ResourceQuota(Value):
     lending_limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class FlavorQuotas(Value):
     """The quotas of one flavor within a resource group: resource -> quota."""
 
@@ -115,7 +115,7 @@ class FlavorQuotas(Value):
     resources: Mapping[str, ResourceQuota]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ResourceGroup(Value):
     """Resources that are always taken from one flavor together; flavors in the order they are tried."""
 
@@ -123,7 +123,7 @@ class ResourceGroup(Value):
     flavors: tuple[FlavorQuotas, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Preemption(Value):
     """A ClusterQueue's preemption policies, in Kueue's own words.
 
@@ -140,7 +140,7 @@ class Preemption(Value):
     max_priority_threshold: int | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class FlavorFungibility(Value):
     """When a ClusterQueue goes on to its next flavor, in v1beta2's words.
 
@@ -154,7 +154,7 @@ class FlavorFungibility(Value):
     preference: str = ""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class AdmissionCheck(Value):
     """A check that jobs of a ClusterQueue have to pass: all, or those that use one of some flavors."""
 
@@ -162,7 +162,7 @@ class AdmissionCheck(Value):
     on_flavors: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ClusterQueue(Value):
     """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none).
 
@@ -186,7 +186,7 @@ class ClusterQueue(Value):
     checks: tuple[AdmissionCheck, ...] = field(default=(), metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Cohort(Value):
     """A Kueue Cohort: queues and cohorts that lend to each other; quotas of its own are optional."""
 
@@ -196,7 +196,7 @@ class Cohort(Value):
     weight: Fraction = Fraction(1)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class LocalQueue(Value):
     """A namespace's door to a ClusterQueue.
 
@@ -214,7 +214,7 @@ class LocalQueue(Value):
     consumed: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@fixed(slots=False)
 class Cluster(Value):
     """Everything about the cluster that a replay starts from.
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError
 from functools import partial
 from typing import Any, TypeAlias
 
 from harness.base.errors import InputError, PolicyError, blamed_on, is_of_plugin, told
 from harness.base.units import format_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.changes.edits import AT_ARRIVAL, Change, Instant
 from harness.cluster.model import Cluster
 from harness.engine.events import Recorder, UnwritableError
@@ -42,7 +42,7 @@ _READ_ONLY = (
 )
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Outcome(Value):
     """How a replay went.
 

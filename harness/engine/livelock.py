@@ -8,11 +8,10 @@ decide, so that the same replay always ends at the same preemption.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from harness.base.units import DAY, SECOND, format_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.policy import Job
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Party(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Livelock(Value):
     """Preemptions that went nowhere.
 

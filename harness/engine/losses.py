@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from harness.base.errors import InputError, OptionError
 from harness.base.units import SECOND, parse_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Losses(Value):
     """The loss model of a replay.
 

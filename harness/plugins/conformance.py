@@ -17,7 +17,7 @@ from harness.base.errors import HarnessError, InputError, told
 from harness.base.json_text import parse_json
 from harness.base.names import RULE, is_path
 from harness.base.options import did_you_mean
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.plugins.registries import Registrar
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ABSENT = "(absent)"
 _CHUNK = 32  # cases that a process gets at once
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ConformanceSpec(Value):
     """A registered component.
 
@@ -96,7 +96,7 @@ class Difference(NamedTuple):
     got: Any
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Verdict(Value):
     """How one case went.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.base.errors import PluginError
 from harness.base.names import is_word
+from harness.base.values import Value, fixed
 from harness.cluster.kinds.kind import Kind
 from harness.plugins.registries import Registrar
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from harness.cluster.yaml.fields import Fields
 
 
-@dataclass(frozen=True, slots=True)
-class KindSpec:
+@fixed()
+class KindSpec(Value):
     """A kind that a plugin brings; its name is `Kind.group`."""
 
     name: str

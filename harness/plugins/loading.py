@@ -7,7 +7,7 @@ have as many as they like.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +15,7 @@ import pluggy
 
 from harness.base.errors import HarnessError, PluginError, RegistrationError, is_of_plugin, told
 from harness.base.options import did_you_mean
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.plugins import hookspecs
 from harness.plugins.entry_points import installed
 from harness.plugins.registries import (
@@ -40,7 +40,7 @@ GROUP = "harness"
 _DISTRIBUTION = "harness-replay"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PluginInfo(Value):
     """A plugin that was found: where it comes from, which hooks it has, and why it failed, if it did."""
 
@@ -52,7 +52,7 @@ class PluginInfo(Value):
     error: str | None = None
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@fixed(slots=False)
 class Plugins(Value):
     """All that was loaded, ready to be passed on; `how` is what `load` was called with."""
 

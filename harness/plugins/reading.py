@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@fixed(slots=False)
 class Reading(Value):
     """A trace that was read.
 

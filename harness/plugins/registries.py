@@ -6,13 +6,12 @@ A registrar's `__call__` is the one place that says what can be registered of it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
 from harness.base.errors import OptionError, PluginError, RegistrationError
 from harness.base.names import RULE, is_name
 from harness.base.options import Option, declared_options
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,7 +173,7 @@ def _about(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PolicySpec(Value):
     """A registered policy: what makes it, what it is, and which plugin brought it.
 
@@ -207,7 +206,7 @@ class PolicySpec(Value):
         return self.by_elastic_quotas is not None and self.by_elastic_quotas(cluster)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ReaderSpec(Value):
     """A registered trace reader; `suffixes` and `sniff` say which files it is for.
 
@@ -230,7 +229,7 @@ class ReaderSpec(Value):
     draft: Callable[[Path], str] | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class MetricSpec(Value):
     """A registered metric or family of metrics over a finished run; `module` as of a policy."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.base.errors import blamed_on
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.plugins.registries import Registrar
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ UNPLACED = 1000
 MakeSection: TypeAlias = "Callable[[Material], Iterable[Block]]"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class SectionSpec(Value):
     """A registered section: what makes it, its heading, and where in a report it stands."""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.base.units import date_text
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.dates import latest_of
 from harness.cluster.kinds.pod_reading import unbound
 from harness.cluster.kinds.pods import Pod
@@ -33,7 +33,7 @@ WORLDS = (EMPTY, DUMP)
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@fixed(slots=False)
 class AtStart(Value):
     """The work of the manifests in one replay.
 

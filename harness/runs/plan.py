@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from harness.base.errors import OptionError
 from harness.base.tables import schemas
 from harness.base.text import printable
 from harness.base.units import format_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.content import content
 from harness.cluster.derive import plain_stem
 from harness.engine.losses import Losses
@@ -47,7 +47,7 @@ _TWIN = "twin"
 _contents: Lasting[dict[str, Any]] = Lasting()
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@fixed(slots=False)
 class Plan(Value):
     """One replay, before it runs: everything that its result depends on.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import partial
 from math import isfinite
@@ -15,7 +15,7 @@ from harness.base.errors import InputError, OptionError
 from harness.base.frozen import Frozen
 from harness.base.options import declared_options, did_you_mean, factor, resolve
 from harness.base.units import LONGEST, SECOND, parse_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.changes.edits import ever
 from harness.engine.losses import Losses, parse_losses
 from harness.plugins import Plugins, load
@@ -65,7 +65,7 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
 """What choices may be in JSON where they are not texts."""
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
+@fixed(slots=False)
 class Request(Value):
     """A replay that is asked for, with every choice; what can be checked without files is.
 

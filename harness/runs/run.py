@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -109,6 +108,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Its figures over all jobs, for a notebook."""
+        from html import escape
+
         from harness.analysis.comparison import Comparison
 
         if self._path is None:

@@ -8,14 +8,14 @@ themselves (`harness.trace.jobs`), and the cluster by `harness.cluster.changes.s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 from harness.base.errors import Fault, TraceError
 from harness.base.options import factor
 from harness.base.units import SECOND
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.changes.scale import scaled_cluster
 from harness.trace.priorities import PriorityFrom, PriorityShare
 from harness.trace.sample import Sample
@@ -40,7 +40,7 @@ class Step(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Calibration(Value):
     """Explicit changes of what is replayed; by default none.
 

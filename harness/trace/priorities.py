@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 import polars as pl
@@ -11,7 +10,7 @@ import polars as pl
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
 from harness.base.units import exact_number
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.trace.sample import draws
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
@@ -23,7 +22,7 @@ _INT32 = 2**31
 _MOST_DIGITS = 40
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PriorityFrom(Value):
     """Priorities by the value of a column.
 
@@ -89,7 +88,7 @@ class PriorityFrom(Value):
         return changed, f"priorities by {self.column}"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PriorityShare(Value):
     """Priorities of a seeded share of each queue's jobs, for traces that know nothing of them.
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 
 import polars as pl
 
 from harness.base.errors import OptionError
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Sample(Value):
     """Each job stays with probability `share`, with all its pods and pod sets.
 

@@ -7,13 +7,12 @@ they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import polars as pl
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 VERSION = "1"
 VERSION_KEY = "harness.schema"
@@ -74,7 +73,7 @@ class Kind(Enum):
                 return dtype
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Column(Value):
     """One column of the schema.
 

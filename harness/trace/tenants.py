@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
 from harness.base.names import kubernetes_name
 from harness.base.options import did_you_mean
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.queue_map import Place, read_queue_map
 from harness.trace.schema import has_names
@@ -34,7 +34,7 @@ _NAMED = 5
 _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Tenants(Value):
     """New queues, one step after the other.
 

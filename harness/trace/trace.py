@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +20,7 @@ from harness.base.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is
 from harness.base.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.base.options import resolve
 from harness.base.units import SECOND
+from harness.base.values import Fixed, fixed
 from harness.plugins.reading import Reading, fault_of
 from harness.trace.choose import advice, choose_reader
 from harness.trace.digest import frame_digest
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 _NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class Trace:
+@fixed(slots=False)
+class Trace(Fixed):
     """A valid trace. Two are equal where all that they say is, and all values of their frames.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -10,14 +9,14 @@ import polars as pl
 
 from harness.base.errors import InputError, OptionError
 from harness.base.units import SECOND, parse_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.trace.trace import Trace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXAMPLES = "examples: 10d..17d, 9400000s.., 2017-10-01..2017-11-01"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Window(Value):
     """Submissions from `start` (included) to `end` (not included).
 

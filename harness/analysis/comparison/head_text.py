@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import TYPE_CHECKING
 
 from harness.base.markdown import plain
@@ -38,6 +37,8 @@ def head_markdown(head: Head, title: str = "") -> Iterator[str]:
 
 def head_html(head: Head) -> str:
     """The same for a notebook."""
+    from html import escape
+
     parts = [f"<p>{escape(head.title)}</p>"] if head.title else []
     for group in head.groups:
         points = "".join(f"<li>{escape(sentence)}</li>" for sentence in group.sentences)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
@@ -214,9 +213,11 @@ def markdown(
 
 def html(comparison: Comparison) -> str:
     """For a notebook."""
+    from html import escape
+
     shown = lines(comparison, (), "all")
     head, body = _columns(comparison, shown)
-    rows = [_html_row("th", head), *(_html_row("td", row) for row in body)]
+    rows = [_html_row("th", map(escape, head)), *(_html_row("td", map(escape, row)) for row in body)]
     told = (*remarks(comparison, shown), *unseen(line.measured.metric for line in shown))
     notes = "".join(f"<p>{escape(remark)}</p>" for remark in told)
     table = f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>"
@@ -234,8 +235,8 @@ def _columns(comparison: Comparison, shown: Sequence[Line]) -> tuple[list[str], 
     return head, body
 
 
-def _html_row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+def _html_row(tag: str, cells: Iterable[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
 
 
 def _joined(cell: tuple[str, str], width: int) -> str:

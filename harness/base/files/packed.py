@@ -6,10 +6,9 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 _EXPANDS = 64
 _FREELY = 64 << 20
@@ -27,7 +26,7 @@ class PackedError(ValueError):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class _Kind(Value):
     """A way to pack files: its name, how they begin, what unpacks one, and the parts of what one holds."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from struct import pack
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from harness.base.arrays import Ints
 from harness.base.errors import RunError
 from harness.base.tables import schemas
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 TIMES = ("time", "start", "end", "submit_time", "admitted_time", "start_time", "finish_time")
 """Columns that hold a time; in the files they have the trace's kind."""
@@ -41,7 +40,7 @@ _PLAIN = (
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class TimeKind(Value):
     """How a trace counts time.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from operator import itemgetter
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, final
 
 from harness.base.frozen import Frozen
 from harness.base.units import parse_quantity
+from harness.base.values import Value, fixed
 from harness.cluster.model import Cluster, Cohort
 
 _BEFORE_ALL = -(2**63)
@@ -189,8 +190,8 @@ def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Change:
+@fixed()
+class Change(Value):
     """What a policy hears of a change: which object, and the cluster from now on.
 
     Attributes:

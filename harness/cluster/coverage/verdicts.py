@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple, final
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 _STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
@@ -28,7 +28,7 @@ class Verdict(Enum):
     SAME = "the same as another place"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Row(Value):
     """What is said of a field.
 

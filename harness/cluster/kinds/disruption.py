@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.kinds.selectors import LabelSelector, read_selector
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from harness.cluster.yaml.fields import Fields
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Share(Value):
     """A number of pods, or a percentage of those that are expected."""
 
@@ -26,7 +25,7 @@ class Share(Value):
         return -(-self.value * expected // 100) if self.percent else self.value
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PodDisruptionBudget(Value):
     """A PodDisruptionBudget.
 

@@ -7,10 +7,10 @@ their manifests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, final
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.model import NEWER, UNLIMITED
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ QUOTA_NAME_LABEL = f"{KOORDINATOR}name"
 """The label with which a pod names its quota."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ElasticQuota(Value):
     """A node of an ElasticQuotaTree, or an ElasticQuota; amounts are resource -> amount.
 

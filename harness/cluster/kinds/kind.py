@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
     from harness.cluster.coverage.verdicts import Coverage
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from harness.cluster.yaml.fields import Fields
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Kind(Value):
     """How one kind is read.
 

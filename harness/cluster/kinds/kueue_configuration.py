@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from harness.base.options import did_you_mean
 from harness.base.units import MINUTE
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE
 from harness.cluster.kinds.kueue_requests import Counting, read_counting
@@ -62,7 +62,7 @@ _SAMPLING_INTERVAL = 5 * MINUTE
 """Kueue's default."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class AdmissionFairSharing(Value):
     """How past usage of LocalQueues is counted, for the ClusterQueues that order their jobs by it.
 
@@ -77,7 +77,7 @@ class AdmissionFairSharing(Value):
     resource_weights: Mapping[str, float] = field(default_factory=frozen)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class KueueConfiguration(Value):
     """Kueue's Configuration; by default as Kueue fills it in where nobody gives it one.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, final
+
+from harness.base.values import Value, fixed
 
 _IMAGE = re.compile(r"(?:^|/)kueue:(?P<tag>[\w][\w.-]*)(?:@.*)?$")
 _OVER = ("Succeeded", "Failed")
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class KueueController:
+@fixed()
+class KueueController(Value):
     """The controller of Kueue in the manifests.
 
     Attributes:

@@ -7,12 +7,13 @@ Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/work
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import final
 
 from harness.base.errors import InputError
 from harness.base.units import format_amount, parse_quantity, round_up
+from harness.base.values import Value, fixed
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
@@ -23,8 +24,8 @@ _RETAIN, _REPLACE = "Retain", "Replace"
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Transformation:
+@fixed()
+class Transformation(Value):
     """What a resource that pods request counts as.
 
     Attributes:
@@ -41,8 +42,8 @@ class Transformation:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Counting:
+@fixed()
+class Counting(Value):
     """How Kueue counts the requests of a pod.
 
     Attributes:

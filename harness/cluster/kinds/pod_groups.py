@@ -7,10 +7,9 @@ https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/scheduling
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
@@ -24,7 +23,7 @@ NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/nam
 """With one of these a pod names its group; the first one that it bears counts."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PodGroup(Value):
     """A PodGroup; `min_member` pods are placed together or none is."""
 

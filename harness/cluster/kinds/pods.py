@@ -6,11 +6,11 @@ These are values only; `pod_reading.py` makes them from manifests and from the p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, final
 
 from harness.base.frozen import Frozen
-from harness.base.values import Value
+from harness.base.values import Fixed, Value, fixed
 from harness.cluster.kinds.selectors import LabelSelector, Requirement, Toleration
 from harness.cluster.model import NEWER
 
@@ -30,7 +30,7 @@ DEFAULT_MEMORY = 200 * 1024 * 1024
 """What kube-scheduler's score takes a container to use when it requests nothing: 100m, 200Mi."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class NodeSelectorTerm(Value):
     """One term of a node affinity; a term without expressions matches no node."""
 
@@ -52,7 +52,7 @@ class NodeSelectorTerm(Value):
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PreferredNodes(Value):
     """Nodes that a pod would rather run on, with the weight of the wish (1 to 100)."""
 
@@ -60,7 +60,7 @@ class PreferredNodes(Value):
     term: NodeSelectorTerm
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PodAffinityTerm(Value):
     """Pods to be near to, or far from, within one domain of a topology key.
 
@@ -85,7 +85,7 @@ class PodAffinityTerm(Value):
         return self.namespace_selector is not None and self.namespace_selector.matches(labels_of(namespace))
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PreferredPods(Value):
     """Pods that a pod would rather be near to (weight > 0) or far from (weight < 0)."""
 
@@ -93,7 +93,7 @@ class PreferredPods(Value):
     term: PodAffinityTerm
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class TopologySpreadConstraint(Value):
     """How unevenly matching pods may be spread over the domains of a topology key.
 
@@ -113,7 +113,7 @@ class TopologySpreadConstraint(Value):
     honor_taints: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class HostPort(Value):
     """A port that a pod takes of its node; the address 0.0.0.0 stands for all of the node's addresses."""
 
@@ -131,8 +131,8 @@ class HostPort(Value):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PodSpec:
+@fixed()
+class PodSpec(Fixed):
     """All that a scheduler reads of a pod's `spec`.
 
     Attributes:
@@ -177,8 +177,8 @@ class PodSpec:
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class Pod:
+@fixed()
+class Pod(Fixed):
     """A pod of the manifests.
 
     Attributes:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
 from harness.cluster.kinds.pod_reading import read_scheduler
 from harness.cluster.model import NEWER
@@ -27,7 +27,7 @@ PREEMPTION_ALGORITHMS = MappingProxyType(
 LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class ScoringStrategy(Value):
     """How NodeResourcesFit scores nodes.
 
@@ -45,7 +45,7 @@ class ScoringStrategy(Value):
 USUAL_STRATEGY = ScoringStrategy()
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class SchedulerConfiguration(Value):
     """A KubeSchedulerConfiguration with one profile; the defaults are kube-scheduler's.
 

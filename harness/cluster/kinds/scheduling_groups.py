@@ -9,10 +9,9 @@ v1.35), concepts/workloads/podgroup-api/, concepts/workloads/pods/scheduling-gro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
@@ -23,7 +22,7 @@ GroupKey: TypeAlias = tuple[str, str, str]
 """Namespace, Workload ("" for a PodGroup) and name of a group."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class SchedulingGroup(Value):
     """A pod group of kube-scheduler's own.
 

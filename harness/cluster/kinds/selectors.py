@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from harness.base.frozen import Frozen
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
     from harness.cluster.yaml.fields import Fields
@@ -20,7 +20,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Requirement(Value):
     """One expression of a selector; an absent label satisfies `NotIn`, as in Kubernetes."""
 
@@ -49,7 +49,7 @@ class Requirement(Value):
         return number > bound if self.operator == "Gt" else number < bound
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class LabelSelector(Value):
     """`matchLabels` and `matchExpressions`, which must all hold; an empty selector matches everything."""
 
@@ -66,7 +66,7 @@ class LabelSelector(Value):
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Taint(Value):
     """A node's or flavor's taint; `effect` is one of `EFFECTS`."""
 
@@ -75,7 +75,7 @@ class Taint(Value):
     effect: str
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Toleration(Value):
     """Tolerates taints; an empty key with `Exists` tolerates every key, an empty effect every effect.
 

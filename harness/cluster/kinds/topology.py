@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from harness.base.pod_set import SliceLayer, TopologyRequest
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.model import ResourceFlavor
 from harness.cluster.yaml.fields import Fields
@@ -20,7 +19,7 @@ TOPOLOGY_ANNOTATIONS = tuple(
 """Those by which Kueue tells pods that it has found a place for."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Topology(Value):
     """A Topology.
 

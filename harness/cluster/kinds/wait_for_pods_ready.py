@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import final
 
 from harness.base.errors import InputError
 from harness.base.units import MINUTE, SECOND, parse_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.yaml.fields import Fields
 
 _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
@@ -19,7 +18,7 @@ _LONGEST = 10**9
 
 
 @final
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class WaitForPodsReady(Value):
     """What becomes of workloads whose pods are not ready in time.
 

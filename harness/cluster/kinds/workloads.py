@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
 from harness.base.pod_set import PodSet, TopologyRequest
 from harness.base.units import SECOND
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
 from harness.cluster.kinds.topology import read_topology_request
@@ -26,7 +26,7 @@ DEADLINE = "activeDeadlineSeconds"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Condition(Value):
     """A condition of a Workload; `since` is microseconds since 1970."""
 
@@ -35,7 +35,7 @@ class Condition(Value):
     since: int
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class PodSetAssignment(Value):
     """What one pod set was admitted with: flavor of each resource, total amounts, number of pods, places."""
 
@@ -46,7 +46,7 @@ class PodSetAssignment(Value):
     topology: TopologyAssignment | None = field(default=None, metadata=NEWER)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Admission(Value):
     """Where a Workload holds quota."""
 
@@ -54,7 +54,7 @@ class Admission(Value):
     assignments: tuple[PodSetAssignment, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Workload(Value):
     """A Kueue Workload.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import INT64_MAX
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:]*)=")
 _MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTP]?)")
@@ -17,7 +16,7 @@ _SCALE = {"": 2**20, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 _MOST = 10**9
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Row(Value):
     """A row of a table or a block.
 

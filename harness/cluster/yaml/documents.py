@@ -21,7 +21,7 @@ import yaml
 
 from harness.base.errors import Fault, SpecError
 from harness.base.json_text import DEEPEST, leading_json
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.yaml.scalars import BOOLEAN_FIELDS, NotFiniteError, Word, resolved
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -43,7 +43,7 @@ _TYPES = {str: "str", int: "int", float: "float", bool: "bool", type(None): "nul
 _TAGS = {f"tag:yaml.org,2002:{name}": name for name in (*_TYPES.values(), "map", "seq")}
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@fixed()
 class Document(Value):
     """One document of a file: `where` names it in messages, `content` is its JSON value."""
 

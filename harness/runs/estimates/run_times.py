@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError
 from harness.base.units import LONGEST, exact_duration, parse_duration
-from harness.base.values import Value
+from harness.base.values import Value, fixed
 from harness.cluster.model import frozen
 from harness.policy import ENDLESS, Arrival
 
@@ -41,7 +41,7 @@ def checked_unfinished(text: str) -> str:
     return exact_duration(time)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@fixed(slots=False)
 class RunTimesOfWork(Value):
     """How long the unfinished work of the manifests runs in one replay.
 
