@@ -15,7 +15,7 @@ _NO_LABELS: Mapping[str, str] = Frozen({})
 
 @fixed()
 class SliceLayer(Value):
-    """Pods in groups of `size`, each of which has to be in one domain of `level`."""
+    """Pods in groups of `size`, where each group has to be in one domain of `level`."""
 
     level: str
     size: int

@@ -63,7 +63,7 @@ class Fixed:
 
 
 class Value(Fixed):
-    """The same of which two of one class with equal fields are equal."""
+    """The same, where two of one class with equal fields are equal."""
 
     __slots__ = ()
 

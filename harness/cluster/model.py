@@ -350,7 +350,7 @@ class Cluster(Value):
 
         Args:
             patch: documents with kind, name and only the fields that change: one mapping, several, or the
-                path of a file or a folder of them; or a table of events, as a path or as rows.
+                path of a file or a folder of them. It may be a table of events, as a path or as rows.
 
         Raises:
             ClusterError: the patch cannot be read, names what is not there, or makes manifests faulty.

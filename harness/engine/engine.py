@@ -325,7 +325,7 @@ def to_be_heard(changes: Iterable[Instant]) -> bool:
 
 
 def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
-    """The error of a policy without a method `changed` in a cluster of which something changes."""
+    """The error of a policy without a method `changed` in a cluster that changes."""
     first = next(instant for instant in changes if to_be_heard((instant,)))
     what = ", ".join(str(edit) for edit in first.edits if edit.kind not in AT_ARRIVAL)
     return PolicyError(

@@ -78,7 +78,7 @@ class Preempt:
         by: the preemptor; None when no job takes its place (a drained queue): recorded as an eviction.
         reason: the component's own word for the rule, such as `InCohortReclamation`.
         pods: which of its pods; None means all that hold resources and are not terminating yet. On nodes an
-            eviction, which is for nobody, may name some of a job that was admitted as a whole: the job keeps
+            eviction, which is for nobody, may name some of a job that was admitted as a whole. The job keeps
             its quota, and they wait to be bound again.
         detail: the figures that justify it.
         unnamed: whether some job does take its place though nobody knows which: recorded as a preemption.

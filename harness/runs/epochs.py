@@ -59,8 +59,8 @@ class Step(NamedTuple):
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
     """What changes of a cluster, for `run.json`.
 
-    Each instant has `edits`, the objects that change with the fields that do, before and after, and of
-    `capacity`, `queues` and `cohorts` what is another than before, null for what is gone. `allocatable` says
+    Each instant has `edits`, the objects that change with the fields that do, before and after. It has of
+    `capacity`, `queues` and `cohorts` what differs from before, null for what is gone. `allocatable` says
     what nodes had before and have then, null where they are not there.
     """
     found = []

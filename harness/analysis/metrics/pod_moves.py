@@ -211,7 +211,7 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
     """How many pods of each pod set are admitted when so many of all are, of those that have not ended.
 
-    Of which pod sets there are fewer, and how many, is in the detail; else the last ones are left out.
+    The detail has the pod sets that get fewer, and how many; else the last ones are left out.
     """
     admitted = left
     if len(sets) > 1 and pods < sum(left):

@@ -121,7 +121,7 @@ class State(NamedTuple):
 
     Attributes:
         cluster: what there is.
-        specs: the objects that have a manifest -> what tells specs apart of which Kueue makes the same.
+        specs: the objects that have a manifest -> what tells two specs apart that Kueue treats alike.
     """
 
     cluster: Cluster

@@ -117,7 +117,7 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
 
 
 def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], int | str | None]:
-    """Number of a manifest and place in it -> what stands there with these values of knobs.
+    """Number of a manifest and place in it -> its value with these values of knobs.
 
     Args:
         cluster: made of manifests.

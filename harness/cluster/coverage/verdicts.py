@@ -225,7 +225,7 @@ class Place:
             found.append(Finding("".join(steps), None, wanted=wanted))
 
     def _unknown(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
-        """The same of a value in it of which nothing is said."""
+        """The same of a value in it without a row."""
         if above is None:
             found.append(Finding("".join(steps), None, tuple(self.names)))
         else:

@@ -58,7 +58,7 @@ class RuntimeQuotas:
         self._set_up(quotas)
 
     def _set_up(self, quotas: Mapping[str, ElasticQuota]) -> None:
-        """Begin with these quotas, of which nobody asks for anything."""
+        """Begin with these quotas, when nobody asks for anything."""
         trees = self._trees
         self._quotas = {name: _Quota(manifest) for name, manifest in quotas.items()}
         below: dict[tuple[str, str], list[_Quota]] = {}
@@ -137,8 +137,9 @@ class RuntimeQuotas:
         """One quota is new, gone or another one than before; meanwhile all pods are counted anew.
 
         Upstream: `UpdateQuota`, `DeleteQuota` and what they call. With quirks a guarantee stays scaled as it
-        was unless its own quota changes, and what a quota is taken to ask for is brought up to date by a
-        change of its `max`, and not by one of its `min`. A quota that begins or ceases to lend, or to be a
+            was unless its own quota changes. What a quota is taken to ask for is brought up to date by a
+            change of its `max`, and not by one of its `min`. A quota that begins or ceases to lend, or to be
+            a
         parent, lets all of them begin anew.
 
         Args:
@@ -152,7 +153,7 @@ class RuntimeQuotas:
         self._forget()
 
     def _take_over(self, before: dict[str, _Quota]) -> None:
-        """What Koordinator keeps of quotas, of which at most one is not as before."""
+        """What Koordinator keeps of quotas when at most one is not as before."""
         there = self._quotas
         both = [(before[name], quota) for name, quota in there.items() if name in before]
         if any(quota.starts_anew(was) for was, quota in both):

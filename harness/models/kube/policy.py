@@ -34,7 +34,7 @@ class NodesHeard(Protocol):
 
 
 class Erring(Nodes, Protocol):
-    """A scheduler of which attempts may be errors."""
+    """A scheduler whose attempts may be errors."""
 
     @property
     def error_due(self) -> int:

@@ -19,7 +19,7 @@ _ANNOTATIONS = (
     "kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.",
     "quota.scheduling.",
 )  # fmt: skip
-"""Of which annotations are kept, by how their names begin."""
+"""The annotations that are kept, by how their names begin."""
 
 _QUOTAS = (
     "admissionChecks", "admissionChecksStrategy", "admissionScope", "clusterQueue", "cohort", "cohortName",

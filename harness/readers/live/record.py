@@ -1,4 +1,4 @@
-"""Records a cluster: what happens to its work, quotas and nodes, into a folder, until it is told to end."""
+"""Records a cluster: what happens to its work, quotas and nodes, into a folder, until somebody ends it."""
 
 from __future__ import annotations
 

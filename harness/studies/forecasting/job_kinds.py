@@ -215,7 +215,7 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
 """Kind -> its API group, and what lists its pod sets."""
 
 _A_WORKLOAD_EACH = ("Deployment", "LeaderWorkerSet")
-"""Kinds of which Kueue makes a Workload for each replica: a pod, or a group of pods."""
+"""Kinds that get a Workload for each replica from Kueue: a pod, or a group of pods."""
 
 _MOST_COPIES = 10_000
 

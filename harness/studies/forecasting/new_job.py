@@ -93,7 +93,7 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     """A cluster in which one job more waits, the youngest of all.
 
     Where the job names a queue, and Kueue admits jobs, it is a Workload as Kueue makes one of it, or several
-    where each replica is one; else each of its pods waits.
+    where each replica is one. Else each of its pods waits.
 
     Args:
         cluster: stays as it is.

@@ -246,7 +246,7 @@ class Prepared:
         return getattr(self._made()[1], "changed", None) is not None
 
     def asked(self, change: Change, tell: Callable[[Instant], T]) -> T:
-        """What is told of the instant that goes on with a change.
+        """What the instant that goes on with a change comes to.
 
         Raises:
             PolicyError: the policy failed.

@@ -264,7 +264,7 @@ def _largest(
 
 
 def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
-    """Whether a gang starts, and how many others are told to go for it."""
+    """Whether a gang starts, and how many others are preempted for it."""
     return instant.starts(names), len(instant.victims(names))
 
 

@@ -78,7 +78,7 @@ class Moment(Protocol):
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """What is told of the instant that is played, which may be in a copy of the process.
+        """What the instant comes to, which may be played in a copy of the process.
 
         Args:
             tell: answers of the instant what can be pickled.

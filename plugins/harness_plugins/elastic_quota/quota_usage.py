@@ -46,7 +46,7 @@ class QuotaUsage:
         """Quotas, or what leads to them, are others than before: all pods are counted anew.
 
         Without hierarchy and runtimes, as in scheduler-plugins, a quota counts only pods that were bound
-        while it was there: they are added to it when they are bound, and at no other time.
+        while it was there. They are added to it when they are bound, and at no other time.
 
         Args:
             cluster: its elastic quotas and LocalQueues count.
