@@ -134,7 +134,7 @@ def _size(random: Random) -> tuple[str, Arguments]:
     if choice == 3:
         return "simulate", {"cluster": "dump.json", "jobs": [{"kind": "x" * length}]}
     deep: Any = {}
-    for _ in range(random.choice([10, 40, 100])):
+    for _ in range(random.choice([10, 20, 40])):
         deep = {"a": [deep]}
     return "simulate", {"cluster": "dump.json", "jobs": [{**job(), "kind": deep}]}
 

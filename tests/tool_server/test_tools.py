@@ -121,7 +121,8 @@ async def refuse(client: Any, question: Hostile) -> float:
     """See that a question is refused in words that name nothing outside; answers how long that took."""
     begun = anyio.current_time()
     try:
-        found = await client.call_tool(question.tool, question.arguments)
+        with anyio.fail_after(600):
+            found = await client.call_tool(question.tool, question.arguments)
         refused, text = found.is_error, said(found)
     except mcp.MCPError as error:
         refused, text = True, str(error)
@@ -194,13 +195,13 @@ def test_many_hostile_questions_leave_the_server_small(folder: Path) -> None:
             watching.cancel_scope.cancel()
 
     before = listed(folder.parent)
-    asking(folder, asks)
+    asking(folder, asks, "--seconds", "300")
     assert listed(folder.parent) == before
     mebibytes = [f"{each >> 20} MiB" for each in (sizes[0], max(sizes), max(workers))]
     print(f"{len(took)} questions, the longest {max(took):.1f} s; server, at most, workers: {mebibytes}")
     assert max(sizes) < sizes[0] + (64 << 20), mebibytes
     assert max(workers) < 1 << 30, mebibytes
-    assert max(took) < 60
+    assert max(took) < 600
 
 
 def listed(folder: Path) -> list[tuple[str, int]]:
