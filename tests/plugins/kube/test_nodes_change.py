@@ -133,6 +133,16 @@ def test_a_node_that_goes_and_returns_while_nothing_runs_or_waits_costs_nothing(
     assert World(nodes, *crowded, then=twice).lines == World(nodes, *crowded, then=once).lines
 
 
+def test_a_node_that_is_removed_is_as_if_it_had_never_been_to_who_comes_later() -> None:
+    """To an idle cluster; with preemptions and more pods than there is room for."""
+    later = [
+        job(f"j{number}", {"cpu": 4}, at=100 + number, priority=number % 3, runs=20) for number in range(9)
+    ]
+    removed = World([node("n1"), node("n2", cpu=8)], *later, then=[(50, "n2")])
+    assert removed.lines == World([node("n1")], *later).lines
+    assert removed.about("preempt")
+
+
 def test_what_ran_once_is_not_given_up_when_its_node_is_gone_for_good() -> None:
     """It waits until the replay ends; only a job that arrives may be rejected."""
     jobs = [job("ran", {"cpu": 9}, runs=50), job("new", {"cpu": 9}, at=20), job("small", {"cpu": 1}, runs=60)]
