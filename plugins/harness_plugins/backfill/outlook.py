@@ -8,11 +8,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import NamedTuple, final
 
 from harness import Cluster
-from harness.models.cluster import Node
+from harness.models.cluster import Node, frozen
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 
@@ -76,7 +75,7 @@ class Outlook:
             if name not in cluster.nodes
         }
         found = {name: node for name, node in coming.items() if node is not None}
-        return replace(cluster, nodes=MappingProxyType({**cluster.nodes, **found})) if found else cluster
+        return replace(cluster, nodes=frozen({**cluster.nodes, **found})) if found else cluster
 
     def less(self, cache: Cache, start: int, end: int) -> Iterator[Less]:
         """What cannot be counted on for all of the time from `start` to before `end`."""
