@@ -73,13 +73,15 @@ class Evictions(Generic[V]):
     Attributes:
         progressed: how often a job arrived, was given resources for the first time, or ended; whoever
             sees it happen adds to it.
+        returning: those victims.
+        alarms: the instants that are yet to be asked for.
     """
 
     def __init__(self, latency: int | None) -> None:
         self.progressed = 0
         self._latency = latency
-        self._returning: list[tuple[int, str, int, V]] = []
-        self._alarms: list[int] = []
+        self.returning: list[tuple[int, str, int, V]] = []
+        self.alarms: list[int] = []
         self._serial = 0
 
     def begin(self, last: Round | None, preemptor: Preemptor | None, held: int, now: int) -> Round:
@@ -128,13 +130,13 @@ class Evictions(Generic[V]):
             due = now + min(longer, max(LONGEST, latency))
         if due > now:
             self._serial += 1
-            heappush(self._returning, (due, name, self._serial, victim))
-            self._alarms.append(due)
+            heappush(self.returning, (due, name, self._serial, victim))
+            self.alarms.append(due)
         return due
 
     def due(self, now: int) -> Sequence[V]:
         """The victims whose resources are free now, by name."""
-        returning = self._returning
+        returning = self.returning
         if not returning or returning[0][0] > now:
             return ()  # as nearly always, and this is asked in every cycle
         victims = []
@@ -144,7 +146,7 @@ class Evictions(Generic[V]):
 
     def wakes(self) -> Sequence[Wake]:
         """Asks for the instants at which victims that have left since the last cycle are due."""
-        if not self._alarms:
+        if not self.alarms:
             return ()
-        alarms, self._alarms = self._alarms, []
+        alarms, self.alarms = self.alarms, []
         return [Wake(due) for due in alarms]

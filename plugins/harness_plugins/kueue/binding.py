@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
+from itertools import chain
 from types import MappingProxyType
 from typing import final
 
@@ -237,9 +238,12 @@ class Binder:
         """Why pods with flavors fit no node even when all are empty; "" where they fit one."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
-    def run(self) -> Iterator[Decision]:
+    def run(self) -> Iterable[Decision]:
         """Bind what fits, and ask for the instant at which pods are made next."""
-        yield from self._heeding_taints() if self._taints.tainted else self._scheduler.run()
+        found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
+        return chain(found, self._wakes()) if self._due else found
+
+    def _wakes(self) -> Iterator[Wake]:
         while self._due and self._put_off.get(self._due[0][1], (-1,))[0] != self._due[0][0]:
             heappop(self._due)
         if self._due and self._due[0][0] != self._woken:

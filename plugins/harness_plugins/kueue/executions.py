@@ -82,8 +82,10 @@ class Executions:
         if self._binder is not None:
             self._binder.start(job, flavors, counts, placed, now + delay)
         if self._pods_ready is not None:
-            pods = sum(counts.get(each.name, each.count) for each in job.pod_sets) - sum(workload.ended)
-            self._pods_ready.reserved(workload, pods, now + delay)
+            pods = job.pods
+            if counts:
+                pods = sum(counts.get(each.name, each.count) for each in job.pod_sets)
+            self._pods_ready.reserved(workload, pods - sum(workload.ended), now + delay)
 
     def take_over(self, workload: Workload, start: Start, now: int, admitted: int | None) -> None:
         """A workload holds quota, and did so before the replay began; its pods are where they were.

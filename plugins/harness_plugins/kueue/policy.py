@@ -108,7 +108,8 @@ class KueuePolicy:
 
     def submit(self, job: Job, pods: range, now: int) -> None:
         """A job arrived, or is back: those return to their queue when their quota is released."""
-        self._advance(now)
+        if now != self._now:
+            self._advance(now)
         if job.index in self._workloads:
             return
         self._evictions.progressed += 1
@@ -150,7 +151,8 @@ class KueuePolicy:
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
         """Pods ended, or a job is gone; the scheduler hears after its cycle of what goes during it."""
-        self._advance(now)
+        if now != self._now:
+            self._advance(now)
         if self._binder is not None and job.index not in self._workloads:
             self._binder.end(job, pods)
             self._binder.forget(job)
@@ -172,33 +174,44 @@ class KueuePolicy:
         Where nothing may be admitted before all workloads are ready, a cycle stands still until they are;
         what happens meanwhile is not seen in it.
         """
-        self._advance(now)
-        for job, never in self._rejected:
-            yield Reject(job, never.why)
-        self._rejected.clear()
+        if now != self._now:
+            self._advance(now)
+        evictions, scheduler = self._evictions, self.scheduler
+        if self._rejected:
+            for job, never in self._rejected:
+                yield Reject(job, never.why)
+            self._rejected.clear()
         if self._present:
             yield from self._begin(now)
-        for workload in self._evictions.due(now):
-            self._return(workload)
+        if evictions.returning:
+            for workload in evictions.due(now):
+                self._return(workload)
         if self._limits.active:
             yield from self._limits.enforce(now)
-        decisions = self._blocked or self._cycles()
-        self._blocked = None
-        for decision in decisions:
-            if decision is None:
-                self._blocked = decisions
-                break
-            yield decision
-        for job, message in self._inactive:
-            if job.index not in self._over:
-                yield Refuse(job, INADMISSIBLE, {"message": message})
-        self._inactive.clear()
-        yield from self._evictions.wakes()
-        if self._limits.active or self.scheduler.local_queues is not None or self._previews is not None:
-            yield from self._wakes(now)
+        if self._blocked is not None or not scheduler.passes(_QUIET):
+            decisions = self._blocked or self._cycles()
+            self._blocked = None
+            for decision in decisions:
+                if decision is None:
+                    self._blocked = decisions
+                    break
+                yield decision
+        if self._inactive:
+            for job, message in self._inactive:
+                if job.index not in self._over:
+                    yield Refuse(job, INADMISSIBLE, {"message": message})
+            self._inactive.clear()
+        if evictions.alarms:
+            yield from evictions.wakes()
+        if scheduler.local_queues is not None and self._blocked is None:
+            yield from self._samples(now)
+        if self._limits.active:
+            yield from self._limits.wakes(now)
+        if self._previews is not None:
+            yield from self._previews.wakes(now)
         if self._binder is not None:
             yield from self._of_taints(self._binder.run())
-        if self._blocked is None:  # else the quota tree has in it what the cycle reserves
+        if scheduler.fair and self._blocked is None:  # else the tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
@@ -212,7 +225,8 @@ class KueuePolicy:
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
         """See `Policy`; a cycle that stands still has its quotas and queues to itself until it is over."""
-        self._advance(now)
+        if now != self._now:
+            self._advance(now)
         if change.edit.kind == NODE:
             if self._binder is not None:
                 yield from self._of_taints(self._binder.change(change.edit))
@@ -279,15 +293,12 @@ class KueuePolicy:
         if self._binder is not None:
             self._binder.skip(span, counts[2:])
 
-    def _wakes(self, now: int) -> Iterator[Wake]:
-        """The instants to ask for: where usage is sampled, and where some limit is reached."""
-        sample = self.scheduler.next_sample() if self._blocked is None else None
+    def _samples(self, now: int) -> Iterator[Wake]:
+        """The instant to ask for where usage is sampled."""
+        sample = self.scheduler.next_sample()
         if sample is not None and not now < self._sample <= sample:
             self._sample = sample
             yield Wake(sample)
-        yield from self._limits.wakes(now)
-        if self._previews is not None:
-            yield from self._previews.wakes(now)
 
     def _cycles(self) -> Iterator[Decision | None]:
         """Run cycles until several in a row change nothing; None where one stands still."""
@@ -481,14 +492,16 @@ class KueuePolicy:
 
     def _start_up(self, job: Job, pods: range, now: int) -> None:
         """Pods are ready."""
-        self._advance(now)
+        if now != self._now:
+            self._advance(now)
         assert self.pods_ready is not None
         if job.index in self._workloads:  # else it is a Pod that belongs to no Workload
             self.pods_ready.started(self._workloads[job.index], pods)
 
     def change_readiness(self, job: Job, now: int, *, ready: bool) -> None:
         """Pods of a job that was ready are lost, or back, as recorded cases say."""
-        self._advance(now)
+        if now != self._now:
+            self._advance(now)
         assert self.pods_ready is not None
         workload = self._workloads[job.index]
         if ready:

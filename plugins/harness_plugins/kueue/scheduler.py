@@ -438,6 +438,13 @@ class Scheduler:
         """The heads of this cycle, so far, that wait for a new reason; whoever reads them empties it."""
         return self._cycle.refused
 
+    def passes(self, cycles: int) -> bool:
+        """Whether no head has anything new to try; then these cycles are counted."""
+        if self._heads.stirs:
+            return False
+        self.rest(cycles)
+        return True
+
     def rest(self, cycles: int) -> None:
         """Count cycles in which all trees that have heads would do the same as in the last one: nothing."""
         if self._heads.resting:

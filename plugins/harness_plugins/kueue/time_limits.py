@@ -6,6 +6,7 @@ Limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from sys import maxsize
 from typing import final
 
 from harness.policy import Preempt, Reject, Wake
@@ -81,10 +82,12 @@ class TimeLimits:
 
     def enforce(self, now: int) -> Iterable[Preempt | Reject]:
         """All that follows from the time now."""
-        term = self._pods_ready is not None and self._pods_ready.is_due(now)
-        if not (term or self._expired or self._given_up or self._times.is_due(now)):
-            return ()  # as nearly always, and this is asked in every cycle
-        return self._enforce(now)
+        pods_ready = self._pods_ready
+        if self._times.first <= now or (pods_ready is not None and pods_ready.first <= now):
+            return self._enforce(now)
+        if self._expired or self._given_up:
+            return self._enforce(now)
+        return ()  # as nearly always, and this is asked in every cycle
 
     def _enforce(self, now: int) -> Iterator[Preempt | Reject]:
         yield from self._end_executions(now)
@@ -94,11 +97,14 @@ class TimeLimits:
 
     def wakes(self, now: int) -> Sequence[Wake]:
         """The instants to ask for."""
-        term = self._pods_ready.next_wake(now) if self._pods_ready is not None else None
-        end = self._times.next_wake(now)
-        if term is None and end is None:
-            return ()
-        return [Wake(each) for each in (term, end) if each is not None]
+        wakes = []
+        for each in (self._pods_ready, self._times):
+            if each is None or each.first == maxsize or now < each.woken <= each.first:
+                continue  # as in most cycles
+            at = each.next_wake(now)
+            if at is not None:
+                wakes.append(Wake(at))
+        return wakes
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
         """Evict those that were admitted for as long as they may be, and give them up once they are gone."""

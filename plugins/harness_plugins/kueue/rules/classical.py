@@ -127,21 +127,18 @@ class ClassicPreemption:
         if has_candidate(holders, mask, ANY):
             fields["withinClusterQueue"] = preemption.within_cluster_queue
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        found = [] if reclaim is None else [*_sources(cache, incoming, reclaim, priority_usable=True)]
-        if reclaim is None or not found:
+        if reclaim is None or not any(_sources(cache, incoming, reclaim, priority_usable=True)):
             if reclaim == ANY or not any(_sources(cache, incoming, ANY, priority_usable=True)):
                 return Obstacle(FORBIDDEN if fields else NOBODY, fields)
             return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
         borrowed = cells_over_nominal(tree, incoming)
-        usable = may_borrow(queue.spec)
-        priority = [source for advantage, source in found if not advantage and usable]
-        allowed = _by_priority(priority, reclaim, incoming, borrowing=True).allowed
-        if (
-            not borrowed
-            or any(advantage for advantage, _ in found)
-            or any(has_candidate(source.holders, mask, allowed) for source in priority)
-        ):
+        if not borrowed:
             return Obstacle(TOO_LITTLE)
+        usable = may_borrow(queue.spec)
+        allowed = _by_priority([], reclaim, incoming, borrowing=True).allowed
+        for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable):
+            if advantage or has_candidate(source.holders, mask, allowed):
+                return Obstacle(TOO_LITTLE)
         fields["borrowWithinCohort"] = preemption.borrow_within_cohort
         if usable and preemption.max_priority_threshold is not None:
             fields["maxPriorityThreshold"] = preemption.max_priority_threshold

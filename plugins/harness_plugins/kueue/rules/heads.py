@@ -36,6 +36,10 @@ class Heads(Protocol):
     def resting(self) -> int:
         """How many heads would do the same again: nothing. They count as tried in every cycle."""
 
+    @property
+    def stirs(self) -> bool:
+        """Whether the next cycle may have a head to look at."""
+
     def add(self, pending: PendingQueue) -> None:
         """A queue has something to try."""
 
@@ -75,12 +79,14 @@ class AllHeads:
 
     Attributes:
         resting: 0.
+        stirs: True, since all queues are looked at.
     """
 
     def __init__(self, pending: Sequence[PendingQueue]) -> None:
         self._pending = [each for each in pending if each.queue.usable]
         self._requeue: set[int] = set()
         self.resting = 0
+        self.stirs = True
 
     def add(self, pending: PendingQueue) -> None:
         """Nothing to note."""

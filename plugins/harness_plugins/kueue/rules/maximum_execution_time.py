@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from sys import maxsize
 from typing import final
 
 from harness.base.units import SECOND
@@ -18,7 +19,12 @@ EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
 
 @final
 class ExecutionTimes:
-    """The workloads whose time is limited: how much is left of it, and since when they are admitted."""
+    """The workloads whose time is limited: how much is left of it, and since when they are admitted.
+
+    Attributes:
+        first: nobody's time is over before then.
+        woken: the instant that was asked for last.
+    """
 
     def __init__(self) -> None:
         self._left: dict[Workload, int] = {}
@@ -27,7 +33,8 @@ class ExecutionTimes:
         self._over: set[Workload] = set()
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
-        self._woken = -1
+        self.first = maxsize
+        self.woken = -1
 
     def limit(self, workload: Workload, left: int) -> None:
         """A workload may be admitted for so long, microseconds."""
@@ -40,6 +47,7 @@ class ExecutionTimes:
             self._over.discard(workload)
             self._serial += 1
             heappush(self._due, (self._end(workload), workload.name, self._serial, workload))
+            self.first = self._due[0][0]
 
     def told_to_go(self, workload: Workload, now: int) -> None:
         """A workload was evicted: one that only waited for its checks is never admitted, others still are."""
@@ -64,10 +72,6 @@ class ExecutionTimes:
             if not left:
                 self._over.add(workload)
 
-    def is_due(self, now: int) -> bool:
-        """Whether the time of some workload may be over now."""
-        return bool(self._due) and self._due[0][0] <= now
-
     def due(self, now: int) -> Iterator[Workload]:
         """Whose time is over now; nothing is left of it. Those that were told to go are not told again."""
         while self._due and self._due[0][0] <= now:
@@ -77,6 +81,7 @@ class ExecutionTimes:
                 self._left[workload] = 0
                 self._over.add(workload)
                 yield workload
+        self.first = self._due[0][0] if self._due else maxsize
 
     def is_over(self, workload: Workload) -> bool:
         """Whether a workload's time was over when it was admitted last."""
@@ -92,10 +97,10 @@ class ExecutionTimes:
     def next_wake(self, now: int) -> int | None:
         """The instant to ask for now so that no end is missed; None where one was asked for."""
         term = self._due[0][0] if self._due else None
-        if term is None or now < self._woken <= term:
+        if term is None or now < self.woken <= term:
             return None
-        self._woken = max(now + 1, term)
-        return self._woken
+        self.woken = max(now + 1, term)
+        return self.woken
 
     def _end(self, workload: Workload) -> int:
         """When the time of one that is admitted is over; conditions have the admission in whole seconds."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from sys import maxsize
 from typing import NamedTuple, final
 
 from harness.base.units import SECOND, format_duration
@@ -73,6 +74,10 @@ class PodsReady:
 
     Args:
         settings: time-outs, backoff and limit.
+
+    Attributes:
+        first: no term is over before then.
+        woken: the instant that was asked for last.
     """
 
     def __init__(self, settings: WaitForPodsReady) -> None:
@@ -83,7 +88,8 @@ class PodsReady:
         self._terms: dict[Workload, int] = {}
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
-        self._woken = -1
+        self.first = maxsize
+        self.woken = -1
         self._given_up: set[Workload] = set()
 
     # --- what happens to a workload -----------------------------------------------------------------------
@@ -216,10 +222,6 @@ class PodsReady:
         """Whether a workload that holds no quota is not to be queued: for now, or for ever."""
         return workload in self._terms or workload in self._given_up
 
-    def is_due(self, now: int) -> bool:
-        """Whether some term may be over now."""
-        return bool(self._due) and self._due[0][0] <= now
-
     def due(self, now: int) -> Iterator[Workload]:
         """Whose term is over now, by name: time-outs of those that hold quota, backoffs of the others."""
         while self._due and self._due[0][0] <= now:
@@ -227,6 +229,7 @@ class PodsReady:
             if self._terms.get(workload) == due:
                 del self._terms[workload]
                 yield workload
+        self._settle()
 
     def time_out(self, workload: Workload, now: int) -> TimedOut:
         """A workload's pods were not ready in time: it goes, and stays away for a while, or for ever."""
@@ -258,20 +261,25 @@ class PodsReady:
         """When the next term is over; None if there is none."""
         while self._due and self._terms.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
+        self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
         """The instant to ask for now so that the next term is not missed; None where one was asked for."""
         term = self.next_term()
-        if term is None or now < self._woken <= term:
+        if term is None or now < self.woken <= term:
             return None
-        self._woken = term
+        self.woken = term
         return term
 
     def _set_term(self, workload: Workload, due: int) -> None:
         self._serial += 1
         self._terms[workload] = due
         heappush(self._due, (due, workload.name, self._serial, workload))
+        self._settle()
+
+    def _settle(self) -> None:
+        self.first = self._due[0][0] if self._due else maxsize
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:

@@ -117,6 +117,11 @@ class RestingHeads:
         with_heads = self._active.union(self._at_rest.get(self._one[root], ()))
         return any(self._pending[each].queue.root == root for each in with_heads)
 
+    @property
+    def stirs(self) -> bool:
+        """See `Heads`."""
+        return bool(self._active or self._to_requeue or self._in_vain)
+
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any; they stay in their queues.
 
