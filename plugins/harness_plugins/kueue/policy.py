@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from harness.models.cluster import Cluster
+from harness.models.cluster import Cluster, ClusterQueue
 from harness.models.kube.policy import NODE
 from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
@@ -134,17 +134,16 @@ class KueuePolicy:
         if self._binder is not None and is_pod(job):
             self._binder.stand_alone(job)
             return
-        if self._cluster.cluster_queue_of(job.namespace, job.queue) is not None:
-            self._arrive(job)
+        queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
+        if queue is not None:
+            self._arrive(job, queue)
         elif self._impossible is not None:
             self._closed.homeless.append(job)
         else:
             self._rejected.append((job, no_queue(self._cluster, job.namespace, job.queue)))
 
-    def _arrive(self, job: Job) -> None:
+    def _arrive(self, job: Job, queue: ClusterQueue) -> None:
         """A job becomes a workload of the ClusterQueue that its queue leads to."""
-        queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
-        assert queue is not None
         workload = self.scheduler.workload_of(job, self.scheduler.pending[queue.name])
         self._workloads[job.index] = workload
         self._queue_up(workload)
@@ -272,7 +271,7 @@ class KueuePolicy:
         homeless, closed.homeless = closed.homeless, []
         for job in homeless:
             known = self._cluster.cluster_queue_of(job.namespace, job.queue)
-            closed.homeless.append(job) if known is None else self._arrive(job)
+            closed.homeless.append(job) if known is None else self._arrive(job, known)
         admitted = partial(self._executions.is_admitted, now=self._now)
         for workload, reason in leaving(edit, self._workloads.values(), admitted):
             self._executions.goes_for_nobody(workload, self._now)

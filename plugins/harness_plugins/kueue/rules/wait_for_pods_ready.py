@@ -139,11 +139,12 @@ class PodsReady:
     def ended(self, workload: Workload, pods: range) -> None:
         """These pods have ended; with the last ones the workload is over."""
         admission = self._admissions[workload]
-        self.started(workload, pods)
-        admission.left -= len(pods)
-        if admission.left <= 0:
+        if len(pods) >= admission.left:
             self.gone(workload)
             self.forget(workload)
+        else:
+            self.started(workload, pods)
+            admission.left -= len(pods)
 
     def recovered(self, workload: Workload) -> None:
         """All pods of a workload are ready."""
