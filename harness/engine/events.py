@@ -21,9 +21,13 @@ ACTIONS = (
     "reject",
     "requeue",
     "refuse",
+    "mark",
+    "unmark",
+    "replace",
 )
 (
     SUBMIT, ADMIT, START, BIND, NOMINATE, UNNOMINATE, PREEMPT, EVICT, GONE, FINISH, REJECT, REQUEUE, REFUSE,
+    MARK, UNMARK, REPLACE,
 ) = range(len(ACTIONS))  # fmt: skip
 
 STINTS = ("progress", "waiting", "restoring", "terminating", "starting")

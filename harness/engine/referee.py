@@ -16,8 +16,10 @@ from harness.base.errors import DecisionError
 from harness.base.units import INT64_MAX, format_duration
 from harness.engine.books import asked_by
 from harness.engine.events import (
+    ACTIONS,
     ADMIT,
     EVICT,
+    MARK,
     NEVER,
     NOMINATE,
     PREEMPT,
@@ -34,7 +36,20 @@ from harness.engine.lifecycle import Lifecycle
 from harness.engine.livelock import Livelock, Watch
 from harness.engine.sources import FAR, Source, Wakes
 from harness.engine.waking import Waking
-from harness.policy import Admit, Bind, Job, Nominate, Preempt, QueueShare, Refuse, Reject, Unnominate, Wake
+from harness.policy import (
+    Admit,
+    Bind,
+    Displace,
+    Job,
+    Nominate,
+    Note,
+    Preempt,
+    QueueShare,
+    Refuse,
+    Reject,
+    Unnominate,
+    Wake,
+)
 
 _FAULT = "this is a fault of the policy, not of the trace"
 _TIMELESS = (
@@ -98,6 +113,8 @@ class Referee:
                 Admit: self._admit,
                 Bind: self._bind,
                 Preempt: self._preempt,
+                Displace: self._displace,
+                Note: self._note,
                 Nominate: self._nominate,
                 Unnominate: self._unnominate,
                 Reject: self._reject,
@@ -245,6 +262,41 @@ class Referee:
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note, grace)
         self._count_preemption(job, pods, by)
+
+    def _displace(self, displace: Displace) -> None:
+        job, lifecycle = displace.job, self._lifecycle
+        life = self._alive(job)
+        if not (life.admitted and lifecycle.on_nodes):
+            self.refuse(job, "only pods of an admitted job are displaced, and only from nodes")
+        pods = [pod for pod in displace.pods if pod in life.holds and not life.holds[pod].terminating]
+        if not pods or len(pods) != len(displace.pods):
+            self.refuse(job, "pods that were named hold nothing, or are terminating already")
+        self._check_reason(job, displace.reason)
+        life.preemptions += 1
+        note = {"reason": displace.reason, "detail": displace.detail or None}
+        for pod in pods:
+            lifecycle.evict_pod(life, pod, EVICT, note, job.grace_period)
+        self._count_preemption(job, pods, None)
+
+    def _note(self, note: Note) -> None:
+        job, lifecycle = note.job, self._lifecycle
+        life = self._alive(job)
+        if not life.admitted:
+            self.refuse(job, "it was not admitted, so it has no places")
+        if note.what not in ACTIONS[MARK:]:
+            self.refuse(job, f"there is no note {note.what!r}")
+        self._count_idle()
+        self._recorder.record(
+            Fact(
+                lifecycle.now,
+                lifecycle.cycles,
+                ACTIONS.index(note.what),
+                job,
+                life.wanted - len(life.ended),
+                node=note.node,
+                detail=note.detail or None,
+            )
+        )
 
     def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
         """Stop what goes nowhere: at the end of the instant, or at once where that would never come."""

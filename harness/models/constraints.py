@@ -10,6 +10,9 @@ from harness.models.cluster import Node, Requirement, ResourceFlavor, Taint, Tol
 from harness.models.manifests import Fields, read_requirement, read_toleration, template_of
 from harness.policy import PodSet
 
+UNTOLERATED, TEMPORARY, PERMANENT = range(3)
+"""How pods tolerate taints: not all of them, some for a time, or all of them for ever."""
+
 
 @final
 class Constraints:
@@ -67,6 +70,20 @@ class Constraints:
                 or any(bool(term) and all(item.matches(labels) for item in term) for term in self._terms)
             )
         )
+
+    def tolerance(self, taints: Iterable[Taint], flavors: Iterable[ResourceFlavor]) -> int:
+        """How pods that got these flavors tolerate taints, the one that they tolerate least."""
+        found = PERMANENT
+        tolerations = [*self._tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
+        for taint in taints:
+            if taint.effect == "PreferNoSchedule":
+                continue
+            tolerating = [each for each in tolerations if each.tolerates(taint)]
+            if not tolerating:
+                return UNTOLERATED
+            if all(each.seconds is not None for each in tolerating):
+                found = TEMPORARY
+        return found
 
     def _untolerated(self, taints: Iterable[Taint], flavor: ResourceFlavor) -> Taint | None:
         """The first taint that keeps pods out."""

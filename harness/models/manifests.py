@@ -6,7 +6,7 @@ A plugin brings a kind with `harness_register_kinds`; see `RegisterKind`.
 from __future__ import annotations
 
 from harness.cluster.changes.edits import Instant
-from harness.cluster.changes.over_time import replaced
+from harness.cluster.changes.over_time import nodes_replaced, replaced
 from harness.cluster.coverage.common import STATUS, metadata
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
 from harness.cluster.coverage.workloads import WORKLOAD
@@ -47,6 +47,7 @@ __all__ = [
     "metadata",
     "modelled",
     "node_pool_manifest",
+    "nodes_replaced",
     "pod_spec_of",
     "read_documents",
     "read_metadata",

@@ -8,14 +8,19 @@ so the state that a policy sees is always current, and a wrong decision fails at
 from __future__ import annotations
 
 from harness.base.pod_set import PodSet
-from harness.cluster.changes.edits import Change, Edit
+from harness.cluster.changes.edits import Change, Edit, Instant
 from harness.policy.decisions import (
     CONTROLLER_CRASH,
     LOST_WITH_NODE,
+    MARK,
+    REPLACE,
+    UNMARK,
     Admit,
     Bind,
     Decision,
+    Displace,
     Nominate,
+    Note,
     Preempt,
     QueueShare,
     Refuse,
@@ -44,6 +49,9 @@ __all__ = [
     "CONTROLLER_CRASH",
     "ENDLESS",
     "LOST_WITH_NODE",
+    "MARK",
+    "REPLACE",
+    "UNMARK",
     "Admit",
     "Arrival",
     "Assumptions",
@@ -52,12 +60,15 @@ __all__ = [
     "ByQueues",
     "Change",
     "Decision",
+    "Displace",
     "Edit",
     "Foresight",
     "IgnoredFields",
+    "Instant",
     "Job",
     "Never",
     "Nominate",
+    "Note",
     "PodSet",
     "Policy",
     "PolicyFactory",

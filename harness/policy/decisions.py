@@ -97,6 +97,48 @@ class Preempt:
 
 @final
 @dataclass(slots=True, eq=False)
+class Displace:
+    """Let running pods of an admitted job leave their nodes: it keeps its quota, and they are bound anew.
+
+    Only in a cluster with nodes. After their grace period the policy hears `Why.LOST` of each.
+
+    Attributes:
+        job: the job.
+        pods: numbers of pods within the job, all of which hold resources and are not terminating yet.
+        reason: the component's own word for the rule.
+        detail: the figures that justify it.
+    """
+
+    job: Job
+    pods: range
+    reason: str
+    detail: Mapping[str, Any] = _NOTHING
+
+
+MARK, UNMARK, REPLACE = "mark", "unmark", "replace"
+"""What a `Note` may say: a node of a job failed, it did not after all, and its pods have other places."""
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Note:
+    """Record what becomes of the places of a job that was admitted; nothing else changes by it.
+
+    Attributes:
+        job: the job.
+        what: `MARK`, `UNMARK` or `REPLACE`.
+        node: the node that it is about, which may be gone.
+        detail: the figures behind it.
+    """
+
+    job: Job
+    what: str
+    node: str
+    detail: Mapping[str, Any] = _NOTHING
+
+
+@final
+@dataclass(slots=True, eq=False)
 class Nominate:
     """Record that a waiting pod is expected on a node, which it does not hold yet."""
 
@@ -172,4 +214,6 @@ class QueueShare:
     weighted: int
 
 
-Decision: TypeAlias = Admit | Bind | Preempt | Nominate | Unnominate | Reject | Refuse | Wake | QueueShare
+Decision: TypeAlias = (
+    Admit | Bind | Preempt | Displace | Note | Nominate | Unnominate | Reject | Refuse | Wake | QueueShare
+)

@@ -42,6 +42,7 @@ CORPORA = (
     "kueue-events-dev",
     "kueue-tas-dev",
     "kueue-tas-cycles-dev",
+    "kueue-tas-nodes-dev",
     "kueue-perf-baseline",
     "kueue-perf-baseline-fair",
     "kueue-perf-large",

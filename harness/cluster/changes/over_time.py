@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from harness.base.errors import ClusterError, Fault
@@ -12,7 +14,7 @@ from harness.base.units import date_text, format_duration
 from harness.cluster.changes.edits import PLACES, Edit, Instant, State, name_of, specs
 from harness.cluster.changes.timed import FROM, Moment, OverTime, Timed
 from harness.cluster.kinds.core import node_names
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.documents import Document
 
 _ELASTIC, _TREE = "ElasticQuota", "ElasticQuotaTree"
@@ -125,6 +127,33 @@ def replaced(
         instants[-1] = Instant(at, (*instants[-1].edits, *_edits(before, after, [(manifest, False)])))
         before = after
     return replace(first.cluster, changes=tuple(instants))
+
+
+def nodes_replaced(
+    nodes: Mapping[str, Node],
+    then: Iterable[tuple[int, Mapping[str, Any] | str]],
+    make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
+) -> Iterator[Instant]:
+    """What changes of nodes; one that is as it was makes an instant all the same.
+
+    Args:
+        nodes: what there is at first.
+        then: in order of time, microseconds since the origin, and a Node's manifest: from then on the node of
+            that name is what it says; or the name of a node that is gone.
+        make: makes a cluster of manifests.
+    """
+    nodes = dict(nodes)
+    for at, events in groupby(then, key=itemgetter(0)):
+        edits = []
+        for _, event in events:
+            there = {event: None} if isinstance(event, str) else make([event]).nodes
+            ((name, after),) = there.items()
+            before = nodes.pop(name, None)
+            if after is not None:
+                nodes[name] = after
+            if before != after:
+                edits.append(Edit("Node", name, before, after))
+        yield Instant(at, tuple(edits))
 
 
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:

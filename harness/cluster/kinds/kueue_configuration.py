@@ -50,9 +50,14 @@ GATES = (
     "RecomputeAssignmentUponPreemptionTargetsOverlap",
     "SchedulerTimestampPreemptionBuffer",
     "SchedulingEquivalenceHashing",
+    "TASFailedNodeReplacement",
+    "TASFailedNodeReplacementFailFast",
     "TASHandleOverlappingFlavors",
     "TASProfileMixed",
     "TASRecomputeAssignmentWithinSchedulingCycle",
+    "TASReplaceNodeDueToNotReadyOverFixedTime",
+    "TASReplaceNodeOnNodeTaints",
+    "TASReplaceNodeOnPodTermination",
     "TopologyAwareScheduling",
 )
 """The feature gates that are modelled, those of older releases included."""

@@ -56,11 +56,28 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
             9698,
             "A BestEffortFIFO queue puts aside its head alone, not all workloads that are equal to it.",
         ),
+        "TASFailedNodeReplacement": (
+            0,
+            "A node that fails marks nobody until pods leave it.",
+        ),
+        "TASFailedNodeReplacementFailFast": (
+            0,
+            "A workload that lost a node and finds no other place waits for one: it is not evicted.",
+        ),
         "TASHandleOverlappingFlavors": (0, "Flavors with the same nodes do not see each other's pods."),
         "TASProfileMixed": (0, "Pods that may run anywhere in a topology do not fill small gaps first."),
         "TASRecomputeAssignmentWithinSchedulingCycle": (
             0,
             "A head that loses its place in a topology within a cycle is skipped.",
+        ),
+        "TASReplaceNodeDueToNotReadyOverFixedTime": (
+            0,
+            "A node that is not ready for 30 seconds has failed, whatever pods are there.",
+        ),
+        "TASReplaceNodeOnNodeTaints": (0, "Taints of a node move nobody's pods to another one."),
+        "TASReplaceNodeOnPodTermination": (
+            0,
+            "A node that is tainted, or not ready for 30 seconds, has failed before its pods are gone.",
         ),
         "TopologyAwareScheduling": (0, "Topologies do not count."),
     }
@@ -187,7 +204,7 @@ def _can_be_set(gate: str, release: Release) -> bool:
 def _about_gate(gate: str, release: Release) -> str:
     if why_refused({gate: True}, release):
         return f"(The gate {gate} does not exist.)"
-    return f"(The gate {gate} is off by default.)"
+    return f"(The gate {gate} is {'on' if is_on(gate, release) else 'off'} by default.)"
 
 
 def _link(pull: int, release: Release) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
+from functools import partial
 from typing import Any, final
 
-from harness import Cluster, Job, PodSet
+from harness import Job, PodSet
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import SECOND
-from harness.models.manifests import Fields, Instant, cluster_from, read_pod, read_time
-from harness.policy import LOST_WITH_NODE, Arrival, Edit
+from harness.models.manifests import Fields, cluster_from, nodes_replaced, read_pod, read_time
+from harness.policy import LOST_WITH_NODE, Arrival
 from harness.testing.engine import (
     ACTIONS,
     BIND,
@@ -37,7 +36,10 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a case of `kube-scheduler/cycles`: which pod is bound, nominated and preempted when."""
     cluster = cluster_from(case["objects"], case["id"], webhooks=False)
     if "events" in case["given"]:
-        cluster = replace(cluster, changes=tuple(_changes(case, cluster)))
+        events = case["given"]["events"]
+        then = ((each["at"] * SECOND, each.get("object") or each["delete"]) for each in events)
+        make = partial(cluster_from, source=case["id"], webhooks=False)
+        cluster = replace(cluster, changes=tuple(nodes_replaced(cluster.nodes, then, make)))
     record = _Record()
     engine = Engine([_arrivals(case)], cluster, record, until=case["given"]["horizon"] * SECOND)
     policy = default_preemption(cluster, engine.view, {}, gives_up=False)
@@ -59,24 +61,6 @@ def explain_cycles(case: Mapping[str, Any]) -> str:
         said = [f"{word} {value}" for word, value in decision.items() if word != "t"]
         lines.append(f"t={decision['t']}: {', '.join(said)}")
     return "\n".join([*lines, f"pending at the end: {', '.join(answer['pendingAtEnd']) or 'nothing'}"])
-
-
-def _changes(case: Mapping[str, Any], cluster: Cluster) -> Iterator[Instant]:
-    """What happens to nodes; one that is as it was makes an instant all the same."""
-    nodes = dict(cluster.nodes)
-    for at, events in groupby(case["given"]["events"], key=itemgetter("at")):
-        edits = []
-        for event in events:
-            after = None
-            if "object" in event:
-                (after,) = cluster_from([event["object"]], case["id"], webhooks=False).nodes.values()
-            name = event["delete"] if after is None else after.name
-            before = nodes.pop(name, None)
-            if after is not None:
-                nodes[name] = after
-            if before != after:
-                edits.append(Edit("Node", name, before, after))
-        yield Instant(at * SECOND, tuple(edits))
 
 
 def _arrivals(case: Mapping[str, Any]) -> list[Arrival]:

@@ -282,9 +282,8 @@ class Binder:
 
 def _domains(placed: Placed) -> Iterator[Domain]:
     """The domain of each pod of a pod set, in order."""
-    tree = placed.flavor.tree
-    for leaf, pods in placed.leaves:
-        values = tree.values[tree.leaves.start + leaf]
-        domain = tuple(zip(tree.levels, values, strict=True))
+    levels = placed.flavor.tree.levels
+    for values, pods in placed.domains:
+        domain = tuple(zip(levels[-len(values) :], values, strict=True))
         for _ in range(pods):
-            yield domain[-1:] if tree.by_host else domain
+            yield domain

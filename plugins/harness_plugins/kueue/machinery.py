@@ -25,7 +25,10 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.fit import Fit
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
-from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.rules.second_pass import SecondPassNominator
+from harness_plugins.kueue.rules.topology.capacity import capacity_of
+from harness_plugins.kueue.rules.topology.placement import suitable_leaves
+from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import Admission
@@ -35,6 +38,22 @@ from harness_plugins.kueue.state.workload import Workload
 
 _Names: TypeAlias = tuple[tuple[str, ...], ...]
 """Pod set by pod set and group by group the name of a flavor."""
+
+
+def topologies_of(
+    cluster: Cluster, gates: Gates, shortcuts: Shortcuts
+) -> tuple[TopologyFlavors | None, Topologies | None]:
+    """The flavors with a topology and what finds what workloads ask of them; None where there is none."""
+    if not (gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values())):
+        return None, None
+    flavors = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
+    asked = WorkloadTopologies(
+        flavors,
+        mixed=gates.tas_profile_mixed,
+        suitable=shortcuts.suitable_leaves(suitable_leaves),
+        capacities=shortcuts.capacities(capacity_of),
+    )
+    return flavors, shortcuts.topologies(asked)
 
 
 @final
@@ -118,8 +137,11 @@ class Machinery:
         world = World(cache, pending, shares, search, settings.topologies, gates, weight_of_node)
         nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
+        again = None
+        if settings.topologies is not None:
+            again = SecondPassNominator(cache, search, settings.topologies, self.offers, gates)
         self.cycle = AdmissionCycle(
-            cache, pending, nominator, shortcuts.order(order), gates, figures, settings.rate
+            cache, pending, nominator, shortcuts.order(order), gates, figures, settings.rate, again
         )
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused

@@ -10,18 +10,39 @@ from harness.models.cluster import Cluster, ClusterQueue
 from harness.models.kube.policy import NODE
 from harness.models.kube.running import is_pod
 from harness.models.never import no_queue
-from harness.policy import Admit, Change, Decision, Job, Never, Preempt, Refuse, Reject, Standing, Wake, Why
+from harness.policy import (
+    Admit,
+    Change,
+    Decision,
+    Job,
+    Never,
+    Preempt,
+    Refuse,
+    Reject,
+    Standing,
+    Wake,
+    Why,
+)
 from harness_plugins.kueue.after_cycle import AfterCycle
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.manifests.beginning import Beginning, Start, admitted_since
 from harness_plugins.kueue.manifests.readiness import take_over_backoff, take_over_readiness
+from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
-from harness_plugins.kueue.rules.admission import INADMISSIBLE, Admitted, Preempted, Refused
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.changes import ClosedQueues, leaving
+from harness_plugins.kueue.rules.outcomes import (
+    INADMISSIBLE,
+    Admitted,
+    Evicted,
+    Outcome,
+    Preempted,
+    Refused,
+    Replaced,
+)
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
@@ -55,11 +76,14 @@ class KueuePolicy:
             None, they wait for ever.
         checks: the admission checks; None where they take no time.
         previews: rules that Kueue does not have; None where all are off.
+        failures: makes what follows from nodes that fail; None where no workload is placed on nodes, or none
+            changes. It gets what tells a workload to go.
 
     Attributes:
         scheduler: the scheduler.
         pods_ready: knows whose pods are not ready; None where nobody looks.
         ready: hears when pods are ready, see `Policy`; None where nobody wants to know.
+        failures: what follows from nodes that fail; None where nothing does.
     """
 
     def __init__(
@@ -73,6 +97,7 @@ class KueuePolicy:
         impossible: Callable[[Job], Verdict | None] | None = None,
         checks: AdmissionChecks | None = None,
         previews: Previews | None = None,
+        failures: Callable[[Callable[[Target], None]], NodeFailures] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self._previews = previews
@@ -92,6 +117,7 @@ class KueuePolicy:
         self.ready: Callable[[Job, range, int], None] | None = None
         if pods_ready is not None:
             self.ready = self._start_up
+        self.failures = None if failures is None else failures(self._send_away)
         self._workloads: dict[int, Workload] = {}
         self._beginning = Beginning(cluster)
         self._present: list[tuple[Workload, Start]] = []
@@ -157,6 +183,8 @@ class KueuePolicy:
             self._binder.forget(job)
             return
         workload = self._workloads[job.index]
+        if self.failures is not None:
+            self.failures.leave(workload, pods, now)
         if why is Why.ENDED:
             self._end(workload, pods)
             return
@@ -175,6 +203,8 @@ class KueuePolicy:
         """
         if now != self._now:
             self._advance(now)
+        if self.failures is not None:
+            yield from self.failures.act(now)
         evictions, scheduler = self._evictions, self.scheduler
         if self._rejected:
             for job, never in self._rejected:
@@ -208,10 +238,19 @@ class KueuePolicy:
             yield from self._limits.wakes(now)
         if self._previews is not None:
             yield from self._previews.wakes(now)
+        if self.failures is not None:
+            yield from self.failures.wakes()
         if self._binder is not None:
             yield from self._of_taints(self._binder.run())
         if scheduler.fair and self._blocked is None:  # else the tree has in it what the cycle reserves
             yield from self._details.changed_shares()
+
+    def act(self, now: int) -> Iterator[Decision]:
+        """What follows from nodes at this instant, before any cycle."""
+        if now != self._now:
+            self._advance(now)
+        if self.failures is not None:
+            yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
         """See `Policy`; Pods that stand alone ask for no quota, and who may keep its quota needs no more."""
@@ -229,6 +268,10 @@ class KueuePolicy:
         if change.edit.kind == NODE:
             if self._binder is not None:
                 yield from self._of_taints(self._binder.change(change.edit))
+            if self.failures is None:
+                return
+            self._after.then(self._change_nodes, change.cluster)
+            yield from self.failures.change(change.edit, now)
         elif self._after.cycling:
             self._put_off.append(change)
         else:
@@ -258,8 +301,7 @@ class KueuePolicy:
         edit, scheduler, closed = change.edit, self.scheduler, self._closed
         self._cluster = change.cluster
         scheduler.change(edit, change.cluster)
-        shares = scheduler.shares if scheduler.fair else None
-        self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
+        self._details_follow()
         if self._checks is not None:
             self._checks.follow(change.cluster)
         for workload in closed.shut_out(edit, self._workloads.values()):
@@ -274,9 +316,18 @@ class KueuePolicy:
             closed.homeless.append(job) if known is None else self._arrive(job, known)
         admitted = partial(self._executions.is_admitted, now=self._now)
         for workload, reason in leaving(edit, self._workloads.values(), admitted):
-            self._executions.goes_for_nobody(workload, self._now)
-            self._evict(Target(workload, reason), self._now)
+            self._send_away(Target(workload, reason))
             yield Preempt(workload.job, None, reason)
+
+    def _change_nodes(self, cluster: Cluster) -> None:
+        """Have the room in topologies follow the nodes."""
+        self.scheduler.change_nodes(cluster)
+        self._details_follow()
+
+    def _details_follow(self) -> None:
+        scheduler = self.scheduler
+        shares = scheduler.shares if scheduler.fair else None
+        self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
 
     def standing(self, now: int) -> Standing | None:
         """See `Policy`; only for pods that wait for a node it asks for idle wakes."""
@@ -328,8 +379,10 @@ class KueuePolicy:
         self._after.later()
         if self._binder is not None:
             self._binder.advance(now)
+        if self.failures is not None:
+            self.failures.advance(now)
 
-    def _carry_out(self, outcomes: Iterable[Admitted | Preempted]) -> Iterator[Decision | None]:
+    def _carry_out(self, outcomes: Iterable[Outcome]) -> Iterator[Decision | None]:
         """Say what comes of a cycle while it runs, then do what follows from it.
 
         None is answered where nothing may be admitted yet; it goes on when there is news.
@@ -348,11 +401,26 @@ class KueuePolicy:
                         yield None
                 self._after.admitted(scheduler.reserve, outcome, self._now)
                 yield self._admit(outcome)
-            else:
+            elif isinstance(outcome, Preempted):
                 yield from self._preempt(outcome, self._now)
+            elif self.failures is not None:  # only then are there others
+                yield from self._after_failure(self.failures, outcome)
         self._after.end()
         if refused:
             yield from self._refuse(refused)
+
+    def _after_failure(self, failures: NodeFailures, outcome: Replaced | Evicted) -> Iterator[Decision]:
+        """Let a workload that lost a node go on in other places, or go."""
+        if isinstance(outcome, Replaced):
+            self._after.then(self.scheduler.move, outcome.workload, outcome.placed)
+            yield from failures.replace(outcome)
+        else:
+            yield failures.evict(outcome.workload, [outcome.node])
+
+    def _send_away(self, target: Target) -> None:
+        """A workload goes for nobody."""
+        self._executions.goes_for_nobody(target.workload, self._now)
+        self._evict(target, self._now)
 
     def _refuse(self, refused: list[Refused]) -> Iterator[Refuse]:
         """Say why heads wait that wait for another reason than before, once."""

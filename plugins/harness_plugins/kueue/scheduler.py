@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from operator import sub
 from typing import final
 
 from harness.base.memo import Memo
 from harness.base.units import SECOND
-from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue
+from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue, ResourceFlavor
 from harness.models.quota import FlavorResource
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Edit, Job
-from harness_plugins.kueue.machinery import Machinery, Settings
+from harness_plugins.kueue.machinery import Machinery, Settings, topologies_of
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.beginning import Beginning, Start
 from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
-from harness_plugins.kueue.rules.admission import (
-    INVALID,
-    NAMESPACE_MISMATCH,
-    Admitted,
-    Preempted,
-    Refused,
-)
 from harness_plugins.kueue.rules.changes import KINDS, Removed, changed, tree_of
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.heads import CycleHeads
+from harness_plugins.kueue.rules.outcomes import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
-from harness_plugins.kueue.rules.topology.capacity import capacity_of
-from harness_plugins.kueue.rules.topology.placement import suitable_leaves
-from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
+from harness_plugins.kueue.rules.second_pass import looked_at
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.amounts import Amounts
@@ -44,7 +37,8 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.last_assignment import Admission
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsages
 from harness_plugins.kueue.state.pending_queue import PendingQueue
-from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+from harness_plugins.kueue.state.second_passes import SecondPass, SecondPasses
+from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 _MILLISECOND = 1000
@@ -72,6 +66,7 @@ class Scheduler:
         pending: the pending workloads, by ClusterQueue.
         shares: the shares of all nodes.
         topologies: the flavors with a topology, and the room in them; None where there is none.
+        second_passes: the workloads that lost a node, and are tried once more.
         local_queues: the usage of LocalQueues; None where it orders no queue.
         fair: whether fair sharing is on.
         within_quota: whether quota lets a workload in without preemption.
@@ -98,20 +93,12 @@ class Scheduler:
         self._gates = gates
         self._evicted_last = evicted_last
         self.fair = strategies is not None
-        self.topologies: TopologyFlavors | None = None
-        asked: Topologies | None = None
-        if gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values()):
-            self.topologies = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
-            suitable = shortcuts.suitable_leaves(suitable_leaves)
-            capacities = shortcuts.capacities(capacity_of)
-            topologies = WorkloadTopologies(
-                self.topologies, mixed=gates.tas_profile_mixed, suitable=suitable, capacities=capacities
-            )
-            asked = shortcuts.topologies(topologies)
+        topologies = topologies_of(cluster, gates, shortcuts)
         crashes = None if gates.rules.cohorts_end_searches else Crashes(gates.release)
         self._settings = Settings(
-            gates, strategies, weights or {}, also or (), shortcuts, self.topologies, asked, crashes, rate
+            gates, strategies, weights or {}, also or (), shortcuts, *topologies, crashes, rate
         )
+        self.second_passes = SecondPasses()
         self._use(cluster, Machinery(cluster, self._settings))
         self.local_queues: LocalQueueUsages | None = None
         if admission is not None and gates.admission_fair_sharing:
@@ -133,6 +120,7 @@ class Scheduler:
         """Work on a cluster from now on."""
         self._cluster = cluster
         self._machinery = machinery
+        self.topologies = self._settings.topologies
         self.cache = machinery.cache
         self.pending = machinery.pending
         self.shares = machinery.shares
@@ -158,6 +146,29 @@ class Scheduler:
         self._cluster = self._removed.among(cluster)
         if self.local_queues is not None:
             self.local_queues.follow(self._cluster, self.cache.tree, self._usable())
+
+    def change_nodes(self, cluster: Cluster) -> None:
+        """Nodes come, go or change: who has pods on them stays where he is, and all wait as they waited."""
+        settings = self._settings
+        topologies, asked = topologies_of(cluster, self._gates, settings.shortcuts)
+        if topologies is None:
+            return
+        for workload in self.cache.everybody():
+            workload.placed = topologies.now(workload.placed)
+            topologies.hold(workload.placed)
+        self._settings = replace(settings, topologies=topologies, asked=asked)
+        self._machinery.heads.leave()
+        nodes = replace(self._cluster, nodes=cluster.nodes)
+        self._use(nodes, Machinery(nodes, self._settings, self._machinery))
+        for pending in self._by_number:
+            if pending.queue.usable:
+                self._heads.join(pending)
+
+    def requeue_all(self) -> None:
+        """Everything inadmissible is to be tried again, in all trees."""
+        for pending in self._by_number:
+            if pending.queue.usable:
+                self._heads.requeue_inadmissible(pending.queue.root)
 
     def _rebuild(self, cluster: Cluster, edit: Edit) -> None:
         before = self._machinery
@@ -266,7 +277,7 @@ class Scheduler:
             usage = self._needed(workload, workload.admission)
         self.cache.hold(workload, pending.queue, usage, assignment.uses, _whole_seconds(now))
         if self.topologies is not None:
-            workload.placed = assignment.placed
+            workload.placed = self.topologies.now(assignment.placed)  # nodes may have changed meanwhile
             self.topologies.hold(workload.placed)
         self._count(workload)
         if self.local_queues is not None and workload.local_queue is not None:
@@ -281,12 +292,36 @@ class Scheduler:
             and target.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
         ):
             target.workload.timestamp = _whole_seconds(now) + _MILLISECOND
+        self.second_passes.cancel(target.workload)
+        target.workload.unhealthy = ""
         self.cache.evict(target.workload)
         self._heads.reactivate(target.workload.cluster_queue.root)
+
+    def mark(self, workload: Workload, node: str) -> None:
+        """A node on which a workload has pods failed, or "" did not after all.
+
+        Who is marked is tried once more in a second, as it is now.
+        """
+        workload.unhealthy = node
+        workload.cluster_queue.generation += 1
+        if node:
+            self.second_passes.add(SecondPass(workload, workload.placed, node))
+
+    def move(self, workload: Workload, placed: tuple[Placed, ...]) -> None:
+        """A workload goes on in other places; nobody is requeued for what it leaves."""
+        assert self.topologies is not None
+        self.topologies.drop(workload.placed)
+        workload.placed = self.topologies.now(placed)
+        self.topologies.hold(workload.placed)
+        workload.unhealthy = ""
+        workload.cluster_queue.generation += 1
+        self._heads.reactivate(workload.cluster_queue.root)
 
     def free(self, workload: Workload) -> None:
         """A workload gives its quota back: everything inadmissible in its tree is requeued."""
         queue = workload.cluster_queue
+        self.second_passes.cancel(workload)
+        workload.unhealthy = ""
         self._heads.requeue_inadmissible(queue.root)
         self._uncount(workload)
         self.cache.drop(workload)
@@ -389,13 +424,18 @@ class Scheduler:
 
     # --- cycles -------------------------------------------------------------------------------------------
 
-    def cycle(self) -> Iterable[Admitted | Preempted]:
+    def cycle(self) -> Iterable[Outcome]:
         """Begin a cycle, if there is any head; it runs while its outcomes are gone through.
 
         It counts as idle when nothing came of it. Cycles in which heads only become inadmissible, and that
         leave all else as it is, are run before it. A preemptor whose targets are all going already waits for
         them, and is not told of again.
         """
+        if self.second_passes.ready:
+            workloads = self._heads.take_all()
+            self._tally(1, len(workloads))
+            self.idle = False
+            return self._run(CycleHeads(workloads, inadmissible=False, cycles=1, number=0))
         heads = self._heads.take()
         if not heads.cycles:
             return ()
@@ -403,8 +443,8 @@ class Scheduler:
         self.idle = False
         return self._run(heads) if heads.workloads else ()
 
-    def _run(self, heads: CycleHeads) -> Iterator[Admitted | Preempted]:
-        """Run the cycle of some heads."""
+    def _run(self, heads: CycleHeads) -> Iterator[Outcome]:
+        """Run the cycle of some heads, and of those who are to be tried once more."""
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
@@ -426,9 +466,14 @@ class Scheduler:
                         pending.set_inadmissible(workload)
                     left_out.append(workload)
         busy = bool(left_out)
-        for outcome in self._cycle.run(taken, self.cycles):
+        ready = self.second_passes.take()
+        second = list(looked_at(ready, taken, fair=self.fair))
+        for outcome in self._cycle.run(taken, self.cycles, second):
             busy = True
             yield outcome
+        for one in ready:
+            if one not in second or one in self._cycle.in_vain:
+                self.second_passes.put_back(one)
         entries = self._cycle.entries
         self.idle = not (busy or heads.inadmissible or any(entry.inadmissible for entry in entries))
         self._heads.settle(entries, left_out)
@@ -439,8 +484,8 @@ class Scheduler:
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
-        """Whether no head has anything new to try; then these cycles are counted."""
-        if self._heads.stirs:
+        """Whether no head has anything new to try, nor is anybody tried again; these cycles are counted then."""
+        if self._heads.stirs or self.second_passes.ready:
             return False
         self.rest(cycles)
         return True
@@ -466,6 +511,15 @@ class Scheduler:
 
     def _queue_of(self, workload: Workload) -> PendingQueue:
         return self._by_number[workload.cluster_queue.number]
+
+    def flavors(self, workload: Workload, pod_set: str) -> Iterator[ResourceFlavor]:
+        """The flavors that a pod set of a workload was admitted with."""
+        if workload.admission is None:
+            return
+        for offer, chosen in zip(self.offers(workload), workload.admission.chosen, strict=True):
+            if offer.pod_set.name == pod_set:
+                for group, flavor in zip(offer.groups, chosen, strict=True):
+                    yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """What a workload's queue can offer to it."""

@@ -5,10 +5,10 @@ What a case says and the model does not take is an error: an answer that leaves 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import SECOND
@@ -26,10 +26,11 @@ from harness.models.manifests import (
     WORKLOAD,
     Fields,
     cluster_from,
+    nodes_replaced,
     replaced,
     workload_from,
 )
-from harness.policy import PodSet
+from harness.policy import Instant, PodSet
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
 
@@ -49,11 +50,13 @@ class Setting(NamedTuple):
 
     Attributes:
         cluster: its objects.
+        nodes: what becomes of its nodes.
         configuration: Kueue's Configuration.
         gates: the feature gates, the ones at their defaults included.
     """
 
     cluster: Cluster
+    nodes: tuple[Instant, ...]
     configuration: KueueConfiguration
     gates: Gates
 
@@ -77,7 +80,8 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     config = {name: value for name, value in config.items() if name != "kueueVersion"}
     manifest = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **config}
     make = partial(cluster_from, source=case["id"], webhooks=False)
-    cluster = replaced([*case["objects"], manifest], _events(case), make)
+    quotas, nodes = _events(case)
+    cluster = replaced([*case["objects"], manifest], quotas, make)
     assert cluster.kueue is not None
     gates = gates_from(config.get("featureGates") or {}, release)
     sections = (*_SECTIONS, _OVER_TIME) if over_time else _SECTIONS
@@ -86,20 +90,31 @@ def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     if faults:
         raise ClusterError(case["id"], faults)
     recorded = cluster.kueue if _OVER_TIME in config else replace(cluster.kueue, pods_ready=None)
-    return Setting(as_read(cluster, gates), recorded, gates)
+    changes = tuple(nodes_replaced(cluster.nodes, nodes, make))
+    return Setting(as_read(cluster, gates), changes, recorded, gates)
 
 
-def _events(case: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """When which object becomes which manifest."""
+_Events: TypeAlias = list[tuple[int, Mapping[str, Any]]]
+
+
+def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[str, Any] | str]]]:
+    """When which object becomes which manifest, and when nodes do or are gone."""
     faults: list[Fault] = []
+    quotas: _Events = []
+    nodes: list[tuple[int, Mapping[str, Any] | str]] = []
     for event in Fields(case["given"], case["id"], faults, "given").items("events"):
-        at, manifest = event.raw("at"), event.raw("object")
-        if not isinstance(at, (int, float)) or not isinstance(manifest, Mapping):
-            event.fault("at", "must be a number of seconds, with an object")
-            break
-        yield round(at * SECOND), manifest
+        at, manifest, gone = event.raw("at"), event.raw("object"), event.raw("delete")
+        if not isinstance(at, (int, float)) or not (isinstance(manifest, Mapping) or isinstance(gone, str)):
+            event.fault("at", "must be a number of seconds, with an object, or with the name of a node")
+        elif not isinstance(manifest, Mapping):
+            nodes.append((round(at * SECOND), gone))
+        elif manifest.get("kind") == "Node":
+            nodes.append((round(at * SECOND), manifest))
+        else:
+            quotas.append((round(at * SECOND), manifest))
     if faults:
         raise ClusterError(case["id"], faults)
+    return quotas, nodes
 
 
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from harness.base.units import SECOND
@@ -15,10 +16,12 @@ from harness.testing.engine import Engine
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.driver import Driver
 from harness_plugins.kueue.conformance.jobs import job_of
+from harness_plugins.kueue.conformance.node_events import NodeEvents, RecordedPods
 from harness_plugins.kueue.conformance.readiness import Interruptions, Readiness
 from harness_plugins.kueue.conformance.record import Record
 from harness_plugins.kueue.conformance.single_cycle import answer_single_cycle
 from harness_plugins.kueue.factory import pods_ready
+from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.scheduler import Scheduler
@@ -37,11 +40,12 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
     """
     if "maxCycles" in case["given"]:
         return answer_single_cycle(case, shortcuts)
-    cluster, configuration, gates = setting_of(case, over_time=True)
+    cluster, nodes, configuration, gates = setting_of(case, over_time=True)
     question = Question(case)
     found = [_arrival(question, item, gates) for item in question.fields.items("workloads")]
     until = round((question.number(question.fields, "until") or 0) * SECOND)
-    question.fields.raw("events")  # which the cluster has
+    tolerated = round((question.number(question.fields, "tolerationSeconds") or 0) * SECOND)
+    question.fields.raw("events")  # which the setting has
     question.finish()
     found.sort(key=lambda each: each[0][0].submit)
     arrivals = [_numbered(arrival, index) for index, (arrival, _, _) in enumerate(found)]
@@ -55,15 +59,18 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
         shortcuts=shortcuts,
     )
     waits = pods_ready(configuration, gates)
-    policy = KueuePolicy(scheduler, cluster, pods_ready=waits)
+    pods = RecordedPods(scheduler, tolerated)
+    failures = partial(NodeFailures, scheduler, cluster, gates, pods) if nodes else None
+    policy = KueuePolicy(scheduler, cluster, pods_ready=waits, failures=failures)
     counting = "counts" in case["expect"]
     record = Record(policy, counting=counting)
     inactive = {index for index, (_, manifest, _) in enumerate(found) if not manifest.active}
     plain = admission.sampling_interval if admission is not None and _unordered(cluster) else None
     interruptions = Interruptions([readiness for _, _, readiness in found])
     durations = [each[1] for each in arrivals]
-    events = [instant.at for instant in cluster.changes]
-    driver = Driver(policy, durations, inactive, until, plain, interruptions, events)
+    events = [instant.at for instant in (*cluster.changes, *nodes)]
+    on_nodes = NodeEvents(nodes, cluster, policy, pods) if nodes else None
+    driver = Driver(policy, durations, inactive, until, plain, interruptions, events, on_nodes)
     without_nodes = replace(cluster, nodes=frozen())  # nobody bound pods: what was admitted ran at once
     Engine([arrivals], without_nodes, record, until=until).run(driver, name="kueue")
     return record.counts(len(arrivals)) if counting else record.answer(deactivating=waits is not None)

@@ -8,6 +8,7 @@ from typing import final
 from harness.base.errors import PolicyError
 from harness.base.units import SECOND
 from harness.policy import Admit, Decision, Job, Refuse, Wake, Why
+from harness_plugins.kueue.conformance.node_events import NodeEvents
 from harness_plugins.kueue.conformance.readiness import Interruptions
 from harness_plugins.kueue.policy import KueuePolicy
 
@@ -27,6 +28,7 @@ class Driver:
         plain: how often LocalQueues are sampled that nothing orders by usage; None where there are none.
         interruptions: when pods are lost, and when they are back.
         events: when objects change.
+        nodes: what becomes of nodes; None where nothing does.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Driver:
         plain: int | None,
         interruptions: Interruptions,
         events: Iterable[int],
+        nodes: NodeEvents | None = None,
     ) -> None:
         self._durations = durations
         self._inactive = inactive
@@ -49,6 +52,7 @@ class Driver:
         self.ready = self._start_up if policy.ready is not None else None
         self._local_queues = policy.scheduler.local_queues
         self.changed = policy.changed
+        self.timers = nodes
         self._instants = set(events)  # and ends that were ever due
         self._news = False
         policy.scheduler.advance(0)
@@ -87,14 +91,23 @@ class Driver:
         for alarm in self._alarms:
             yield Wake(alarm)
         self._alarms.clear()
+        failures = self._policy.failures
+        if self.timers is not None:
+            self.timers.leave(now)
+            yield from self._policy.act(now)
         if (
             self._news
+            or (failures is not None and failures.cycles)
             or now == self._next_term()
             or now in self._instants
             or now == self._next_sample(now - 1)
         ):
             yield from self._decide(now)
             self._news = False  # what its own evictions bring back belongs to this instant
+        if self.timers is not None:
+            yield from self.timers.wakes()
+        if failures is not None:
+            yield from failures.wakes()
         sample = self._next_sample(now)
         if sample is not None and sample <= self._until:
             yield Wake(sample)

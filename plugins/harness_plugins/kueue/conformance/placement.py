@@ -14,7 +14,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor
 
 def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
     """The domains of each pod set, as Kueue's topology assignment lists them."""
-    cluster, _, gates = setting_of(case)
+    cluster, _, _, gates = setting_of(case)
     question = Question(case)
     (flavor,) = (
         TopologyFlavor(each, cluster.topologies[each.topology], cluster) for each in cluster.flavors.values()

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from harness.base.units import SECOND
-from harness.testing.engine import ADMIT, EVICT, FINISH, PREEMPT, Fact
+from harness.testing.engine import ADMIT, EVICT, FINISH, MARK, PREEMPT, REPLACE, UNMARK, Fact
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.rules.second_pass import NODE_FAILURES
 from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED
 
 _MILLISECOND = 1000
@@ -52,11 +53,22 @@ class Record:
         elif action == PREEMPT:
             assert fact.by is not None
             entry |= {"preempt": job.id, "by": fact.by.id, "reason": fact.reason}
+        elif action in (MARK, UNMARK):
+            word = "unhealthy" if action == MARK else "healthy"
+            self._decisions.append({"t": entry["t"], word: job.id, "node": fact.node})
+            return
+        elif action == REPLACE:
+            assert fact.detail is not None
+            entry |= {"replace": job.id, "unhealthy": [fact.node]}
+            entry |= {name: fact.detail[name] for name in ("counts", "topology") if name in fact.detail}
+            self._decisions.append(entry)
+            return
         elif action == EVICT:
-            entry = {"t": entry["t"], "evict": job.id, "reason": fact.reason}
+            cycle = {} if self._by_controller(fact) else {"cycle": entry["cycle"]}
+            entry = {"t": entry["t"], **cycle, "evict": job.id, "reason": fact.reason}
             if fact.reason == DEACTIVATED:
                 self._deactivated.add(job.id)
-            elif fact.detail is not None:
+            elif fact.detail is not None and fact.reason != NODE_FAILURES:
                 entry |= {name: fact.detail[name] for name in ("cause", "count", "requeueAt")}
         elif action == FINISH:
             entry = {"t": entry["t"], "finish": job.id}
@@ -68,6 +80,11 @@ class Record:
             return
         self._held[job.id] = action == ADMIT
         self._decisions.append(entry)
+
+    @staticmethod
+    def _by_controller(fact: Fact) -> bool:
+        """Whether no cycle evicted a workload: one does where it lost a single node."""
+        return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["nodes"]) > 1
 
     def share(self, *_: Any) -> None:
         """Shares are not compared."""

@@ -10,7 +10,7 @@ from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.conformance.jobs import job_of
 from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
 from harness_plugins.kueue.policy import KueuePolicy
-from harness_plugins.kueue.rules.admission import Admitted
+from harness_plugins.kueue.rules.outcomes import Admitted, Preempted
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.pod_counts import counts_of
@@ -19,7 +19,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 def answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) -> Mapping[str, Any]:
     """Who is admitted and preempted in one cycle, and who waits after it."""
-    cluster, configuration, gates = setting_of(case)
+    cluster, _, configuration, gates = setting_of(case)
     question = Question(case)
     waiting = []
     for item in question.fields.items("workloads"):
@@ -50,7 +50,7 @@ def answer_single_cycle(case: Mapping[str, Any], shortcuts: Shortcuts | None) ->
             if counts := counts_of(workload, assignment.counts):
                 at["counts"] = counts
             decisions.append(at)
-        else:
+        elif isinstance(outcome, Preempted):
             at["by"] = _name(outcome.preemptor)
             decisions += [
                 at | {"preempt": _name(target.workload), "reason": target.reason}

@@ -71,7 +71,7 @@ def question(
 ) -> tuple[Cache, Incoming, TargetSearch]:
     """What a case of `kueue/targets` asks: the state, the incoming workload, and the way to search."""
     given = case["given"]
-    cluster, configuration, gates = setting_of(case)
+    cluster, _, configuration, gates = setting_of(case)
     asked = Question(case)
     asked.fields.ignore("assignment", "clusterQueue", "requests", *_MEASURED)
     now = read_time(asked.fields, "now") or 0

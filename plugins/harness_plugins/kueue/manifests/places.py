@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness_plugins.kueue.manifests.beginning import Start
-from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors
-from harness_plugins.kueue.state.topology.tree import DomainAssignment
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, located
+from harness_plugins.kueue.state.topology.tree import NamedDomain
 
 
 def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
@@ -27,7 +27,7 @@ def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
             tree = flavors[0].tree
             depth = 1 if tree.by_host else len(tree.levels)
             same = topology.levels[-depth:] == tree.levels[-depth:]
-            known = [(tree.leaf(each.values[-depth:]), each.pods) for each in topology.domains if same]
-            leaves = tuple(DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None)
-            found.append(Placed(pod_sets[assignment.name], flavors[0], leaves))
+            domains = [NamedDomain(tuple(each.values[-depth:]), each.pods) for each in topology.domains]
+            there = [each for each in domains if same and tree.leaf(each.values) is not None]
+            found.append(located(pod_sets[assignment.name], flavors[0], there))
     return tuple(found)

@@ -8,13 +8,13 @@ from typing import final
 from harness.base.memo import Memo
 from harness.policy import Admit
 from harness_plugins.kueue.record.details import DecisionDetails
-from harness_plugins.kueue.rules.admission import Admitted
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.rules.outcomes import Admitted
 from harness_plugins.kueue.state.last_assignment import Chosen
 from harness_plugins.kueue.state.pod_counts import counts_of, named
-from harness_plugins.kueue.state.topology.flavors import spans
+from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
 from harness_plugins.kueue.state.workload import Workload
 
 
@@ -48,7 +48,7 @@ class Admissions:
         if fewer:
             detail = {**detail, "counts": fewer}
         if assignment.placed:
-            topology = {each.pod_set.name: each.as_manifest() for each in assignment.placed}
+            topology = as_manifests(assignment.placed)
             detail = {**detail, "topology": topology, "spans": spans(assignment.placed)}
         asks = workload.asks
         runs = named(asks, workload.running(assignment.counts), asks.present)

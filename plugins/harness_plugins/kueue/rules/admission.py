@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import TypeVar, final
 
 from harness.models.told import Told
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
@@ -19,94 +18,39 @@ from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PR
 from harness_plugins.kueue.rules.entry import Entry, Order
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.nomination import Deed, Nominates, Reservation
-from harness_plugins.kueue.rules.preemption import Target, fits, put_back, remove
+from harness_plugins.kueue.rules.outcomes import (
+    DEFERRED,
+    FAILED_AFTER_NOMINATION,
+    INADMISSIBLE,
+    LIMITED,
+    NO_LONGER_FITS,
+    NO_PREEMPTION_CANDIDATES,
+    NO_QUOTA,
+    NOBODY,
+    OVERLAP,
+    PENDING,
+    PENDING_PREEMPTION,
+    Admitted,
+    Evicted,
+    Failed,
+    Figures,
+    Outcome,
+    Preempted,
+    Refused,
+    Replaced,
+    why_not,
+)
+from harness_plugins.kueue.rules.preemption import fits, put_back, remove
+from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.second_passes import SecondPass
+from harness_plugins.kueue.state.topology.flavors import Placed, without
 from harness_plugins.kueue.state.workload import Workload
 
-_NOBODY: Mapping[Workload, Workload | None] = MappingProxyType({})
-
-NO_QUOTA = "NoFit"
-NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
-PENDING_PREEMPTION = "PendingPreemption"
-FAILED_AFTER_NOMINATION = "FailedAfterNomination"
-
-INADMISSIBLE = "Inadmissible"
-
-NAMESPACE_MISMATCH = "Workload namespace doesn't match ClusterQueue selector"
-INVALID = "Workload has requests that exceed its limits"
-NO_LONGER_FITS = "Workload no longer fits after processing another workload"
-OVERLAP = "Workload has overlapping preemption targets with another workload"
-PENDING = "Pending the preemption of its targets"
-LIMITED = "Its targets would exceed the rate limit of preemptions of their queue (preview)"
-DEFERRED = "It fits when the targets of others are gone"
-
-_NO_PLACE = "no place"
-
-
-def why_not(assignment: Assignment, reason: str) -> str:
-    """What tells apart why a workload fails: the reason, or that it lacks nothing but a place."""
-    return _NO_PLACE if assignment.lacks_place else reason
-
-
-class Admitted(NamedTuple):
-    """A head gets its quota."""
-
-    workload: Workload
-    assignment: Assignment
-
-
-class Preempted(NamedTuple):
-    """Workloads have to go so that a head can be admitted in a later cycle.
-
-    Attributes:
-        preemptor: the head.
-        assignment: what it is to get.
-        targets: who is preempted; those that are going already are not preempted again.
-    """
-
-    preemptor: Workload
-    assignment: Assignment
-    targets: list[Target]
-
-
-class Refused(NamedTuple):
-    """A head goes back to its queue, for another reason than when it was tried last.
-
-    Attributes:
-        workload: the head.
-        reason: the reason.
-        figures: what the record says about it, as things stood when it failed.
-    """
-
-    workload: Workload
-    reason: str
-    figures: Mapping[str, Any]
-
-
-class Failed(NamedTuple):
-    """How an entry failed, while all is as it was then.
-
-    Attributes:
-        entry: the entry.
-        message: Kueue's sentence, where the reason does not say it all.
-        ahead: entries that were served before it and keep quota, with the amounts.
-        waits_for: who is going or is to go, as far as that matters, with the entry's workload whose targets
-            they are; None where that was in an earlier cycle.
-        again: whether that was recorded before since it waits, with all figures.
-    """
-
-    entry: Entry
-    message: str = ""
-    ahead: Sequence[tuple[Workload, Amounts]] = ()
-    waits_for: Mapping[Workload, Workload | None] = _NOBODY
-    again: bool = False
-
-
-Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
-"""What the record says of a failure; asked at once, and only for what is recorded."""
+_T = TypeVar("_T")
 
 
 @final
@@ -121,9 +65,11 @@ class AdmissionCycle:
         gates: the feature gates.
         figures: what the record says of a failure.
         rate: limits how many are preempted in a time; None for no limit.
+        again: finds other places for those who lost a node; None where there are no topologies.
 
     Attributes:
         entries: the heads of the last cycle.
+        in_vain: the second passes of the last cycle that are to be tried once more.
         refused: the heads that wait for another reason than when they were tried last; its reader empties it.
     """
 
@@ -136,6 +82,7 @@ class AdmissionCycle:
         gates: Gates,
         figures: Figures,
         rate: PreemptionRate | None = None,
+        again: SecondPassNominator | None = None,
     ) -> None:
         self._cache = cache
         self._rate = rate
@@ -146,7 +93,9 @@ class AdmissionCycle:
         self._gates = gates
         self._recomputes = gates.recompute_assignment_upon_preemption_targets_overlap
         self._places_anew = gates.tas_recompute_assignment_within_scheduling_cycle
+        self._again = again
         self.entries: list[Entry] = []
+        self.in_vain: list[SecondPass] = []
         self.refused: list[Refused] = []
         self._figures = figures
         self._reserved: list[Reservation] = []
@@ -154,19 +103,23 @@ class AdmissionCycle:
         self._done: list[Deed] = []
         self._victims: dict[int, dict[Workload, Workload]] = {}  # root -> victim -> its preemptor
 
-    def run(self, heads: list[Workload], cycle: int) -> Iterator[Admitted | Preempted]:
+    def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
         """Run one cycle over its heads, and put those back that were not admitted.
 
         Args:
             heads: one workload of each queue that has any.
             cycle: the number of the cycle.
+            second: workloads that lost a node, and are looked at in this cycle.
         """
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
+        again = [] if self._again is None else list(map(self._again.entry, second))
+        self.in_vain = []
         self._victims.clear()
         self._done = []
-        for entry in self._order(entries):
+        for entry in self._order([*again, *entries] if again else entries):
             if not entry.reason:
-                outcome = self._serve(entry, cycle)
+                one = entry.second
+                outcome = self._serve(entry, cycle) if one is None else self._serve_again(entry, one)
                 if outcome is not None:
                     yield outcome
         for node, amounts, places in reversed(self._reserved):
@@ -199,7 +152,7 @@ class AdmissionCycle:
         entry: Entry,
         reason: str,
         message: str = "",
-        waits_for: Mapping[Workload, Workload | None] = _NOBODY,
+        waits_for: Mapping[Workload, Workload | None] = NOBODY,
     ) -> None:
         """Note why an entry fails, with figures if that is not why it failed when it was tried last."""
         workload = entry.workload
@@ -297,35 +250,86 @@ class AdmissionCycle:
                 return Preempted(workload, assignment, fresh)
         return None
 
+    def _serve_again(self, entry: Entry, one: SecondPass) -> Replaced | Evicted | Preempted | None:
+        """Serve a workload that lost a node: it takes room of other nodes, and asks for no quota.
+
+        What it has on the lost node stays taken until the next cycle. Who was told to go in this cycle goes
+        for that reason alone.
+        """
+        assert self._again is not None
+        workload = entry.workload
+        victims = self._victims.setdefault(workload.cluster_queue.root, {})
+        if victims and self._recomputes and _overlap(entry.assignment, victims):
+            root = workload.cluster_queue.root
+            found, entry.placed = self._without_victims(root, lambda: self._again_now(one))
+            entry.assignment = found._replace(mode=DEFERRED_FIT) if found.mode == FIT else found
+        elif self._places_anew and not self._has_place(entry.assignment):
+            entry.assignment, entry.placed = self._again_now(one)
+        assignment = entry.assignment
+        if workload.evicted or workload in victims:
+            return None
+        if assignment.mode == NO_FIT:
+            return Evicted(workload, one.node)
+        if assignment.mode == DEFERRED_FIT:
+            self._reserve(entry, ())
+        elif (
+            (assignment.mode == FIT or assignment.targets)
+            and not _overlap(assignment, victims)
+            and self._has_place(assignment)
+        ):
+            self._reserve(entry, ())
+            if assignment.mode == FIT:
+                return Replaced(workload, entry.placed, one.node)
+            self.in_vain.append(one)
+            taken = tuple([target.workload for target in assignment.targets])
+            victims.update(dict.fromkeys(taken, workload))
+            self._done.append(taken)
+            fresh = [target for target in assignment.targets if not target.workload.evicted]
+            return Preempted(workload, assignment, fresh) if fresh else None
+        self.in_vain.append(one)
+        return None
+
+    def _again_now(self, one: SecondPass) -> tuple[Assignment, tuple[Placed, ...]]:
+        assert self._again is not None
+        return self._again.nominate(one)
+
     def _reassign(self, entry: Entry, cycle: int) -> Assignment:
         """Look for other targets as if the victims of this cycle were gone already.
 
-        Those of other trees hold none of its quota, but they may give up places. What fits then has to wait
-        until all are gone.
+        What fits then has to wait until all are gone.
         """
         workload, first = entry.workload, entry.assignment
-        root = workload.cluster_queue.root
+
+        def reassign() -> Assignment:
+            return self._without_victims(
+                workload.cluster_queue.root,
+                lambda: self._nominator.reassign(workload, first, cycle, changed=True),
+            )
+
+        assignment = self._nominator.reassign_without(
+            workload, first, cycle, done=self._done, reassign=reassign
+        )
+        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
+
+    def _without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
+        """What the answer is in a tree if the victims of this cycle were gone already.
+
+        Those of other trees hold none of its quota, but they may give up places.
+        """
         victims = [
             victim
             for tree, those in self._victims.items()
             for victim in those
             if tree == root or victim.placed
         ]
-
-        def reassign() -> Assignment:
-            for victim in victims:
-                remove(self._tree, victim)
-                self._cache.remove_holder(victim)
-            assignment = self._nominator.reassign(workload, first, cycle, changed=True)
-            for victim in victims:
-                put_back(self._tree, victim)
-                self._cache.add_holder(victim)
-            return assignment
-
-        assignment = self._nominator.reassign_without(
-            workload, first, cycle, done=self._done, reassign=reassign
-        )
-        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
+        for victim in victims:
+            remove(self._tree, victim)
+            self._cache.remove_holder(victim)
+        answer = ask()
+        for victim in victims:
+            put_back(self._tree, victim)
+            self._cache.add_holder(victim)
+        return answer
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
         """Whether the quota for an assignment is there once all victims, its own among them, are gone.
@@ -356,12 +360,7 @@ class AdmissionCycle:
             for workload in dict.fromkeys(chain(*self._victims.values(), targets))
             for placed in workload.placed
         ]
-        for placed in gone:
-            placed.refund()
-        free = all(placed.fits() for placed in assignment.placed)
-        for placed in gone:
-            placed.charge()
-        return free
+        return without(gone, lambda: all(placed.fits() for placed in assignment.placed))
 
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
         """Let the entries that follow see an amount as used, and an entry's places as taken."""

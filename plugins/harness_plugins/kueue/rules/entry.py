@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.state.second_passes import SecondPass
+from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 
@@ -27,6 +29,8 @@ class Entry:
         preempts: whether workloads were told to go for it that were not going already.
         newly_marked: whether it became the one of its queue that last issued preemptions.
         inadmissible: whether it waits for quota to become free from now on.
+        second: what is tried once more; None for a head.
+        placed: where all pods of that are to be; () where they have no place.
     """
 
     __slots__ = (
@@ -34,10 +38,12 @@ class Entry:
         "inadmissible",
         "marked",
         "newly_marked",
+        "placed",
         "preempts",
         "reason",
         "reserved",
         "resumed",
+        "second",
         "workload",
     )
 
@@ -51,6 +57,8 @@ class Entry:
         self.preempts = False
         self.newly_marked = False
         self.inadmissible = False
+        self.second: SecondPass | None = None
+        self.placed: tuple[Placed, ...] = ()
 
 
 Order: TypeAlias = Callable[[list[Entry]], Iterator[Entry]]

@@ -17,7 +17,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ClassicOrder:
-    """Less borrowing first, then higher priority, then first come; ties fall by UID."""
+    """Second passes first; then less borrowing, then higher priority, then first come; ties fall by UID."""
 
     def __init__(self, gates: Gates) -> None:
         self._preemptors_first = gates.prioritize_preemptor_workloads
@@ -30,9 +30,10 @@ class ClassicOrder:
             waiting.sort(key=self._key)
         return iter(waiting)
 
-    def _key(self, entry: Entry) -> tuple[bool, int, int, int, str]:
+    def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
         workload = entry.workload
         return (
+            entry.second is None,
             self._preemptors_first and not entry.marked,
             entry.assignment.borrowing,
             -workload.priority if self._by_priority else 0,

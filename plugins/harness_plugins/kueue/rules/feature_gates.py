@@ -47,9 +47,14 @@ class Gates:
     recompute_assignment_upon_preemption_targets_overlap: bool
     scheduler_timestamp_preemption_buffer: bool
     scheduling_equivalence_hashing: bool
+    tas_failed_node_replacement: bool
+    tas_failed_node_replacement_fail_fast: bool
     tas_handle_overlapping_flavors: bool
     tas_profile_mixed: bool
     tas_recompute_assignment_within_scheduling_cycle: bool
+    tas_replace_node_due_to_not_ready_over_fixed_time: bool
+    tas_replace_node_on_node_taints: bool
+    tas_replace_node_on_pod_termination: bool
     topology_aware_scheduling: bool
     always_reclaims: bool = field(default=True)
 

@@ -61,6 +61,9 @@ class Heads(Protocol):
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any; they stay in their queues."""
 
+    def take_all(self) -> list[Workload]:
+        """The same for a cycle in which others are tried beside them: each is looked at, and none rests."""
+
     def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
         """The cycle is over.
 
@@ -114,9 +117,13 @@ class AllHeads:
 
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any."""
-        self.leave()
-        heads = [head for pending in self._pending if (head := pending.first()) is not None]
+        heads = self.take_all()
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
+
+    def take_all(self) -> list[Workload]:
+        """The first workload of every queue that has any."""
+        self.leave()
+        return [head for pending in self._pending if (head := pending.first()) is not None]
 
     def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
         """Nothing to note."""

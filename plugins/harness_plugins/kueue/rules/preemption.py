@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
 IN_CLUSTER_QUEUE = "InClusterQueue"
@@ -27,6 +27,13 @@ class Target(NamedTuple):
 
     workload: Workload
     reason: str
+
+
+class Places(Protocol):
+    """What is to be placed in topologies."""
+
+    def place(self) -> tuple[Placed, ...] | None:
+        """Where the pods go, beside what is there now; None where some pod set has no place."""
 
 
 @final
@@ -53,7 +60,7 @@ class Incoming:
         queue: ClusterQueueState,
         requests: Amounts,
         need: tuple[int, ...],
-        topology: WorkloadTopology | None = None,
+        topology: Places | None = None,
     ) -> None:
         self.workload = workload
         self.queue = queue

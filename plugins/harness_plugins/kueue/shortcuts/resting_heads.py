@@ -165,6 +165,21 @@ class RestingHeads:
             queues = inadmissible
         return self._pass_over(heads) if self._in_vain else heads
 
+    def take_all(self) -> list[Workload]:
+        """The first workload of every queue that has any; none of them rests after this cycle."""
+        self.leave()
+        self._in_vain.clear()
+        self._to_requeue.clear()
+        self._at_rest.clear()
+        self._active.clear()
+        self._looked_at = []
+        self.resting = 0
+        for pending in self._pending:
+            self._inadmissible[pending.queue.root].pop(pending.queue.number, None)
+            if pending.queue.usable:
+                self.join(pending)
+        return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
+
     def _pass_over(self, heads: CycleHeads) -> CycleHeads:
         """The same with the heads of queues in which all is in vain: a class of each in every cycle."""
         workloads, inadmissible, cycles, number = heads

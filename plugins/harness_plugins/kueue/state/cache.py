@@ -74,10 +74,14 @@ class Cache:
     def used(self) -> Iterator[FlavorResource]:
         """The flavor-resources that somebody was admitted to."""
         uses = 0
-        for holders in self.holders.values():
-            for workload in holders.everybody:
-                uses |= workload.uses
+        for workload in self.everybody():
+            uses |= workload.uses
         return (each for cell, each in enumerate(self.tree.flavor_resources) if uses >> cell & 1)
+
+    def everybody(self) -> Iterator[Workload]:
+        """All who hold quota."""
+        for holders in self.holders.values():
+            yield from holders.everybody
 
     def _take_over(self, before: Cache) -> None:
         """Charge anew what is held: how much of it shows at cohorts follows from what queues keep now."""

@@ -34,6 +34,7 @@ class Workload:
         uses: the flavor-resources that it was admitted to as a bit mask, also those where it holds nothing
             (any more).
         placed: where its pods are in the topologies of its flavors.
+        unhealthy: the node of these that failed, and that its pods are to leave; "" for none.
         reserved: when it got its quota, microseconds.
         evicted: whether it was told to go and still holds its quota.
         spared: whether it is no candidate for preemption yet (a preview, see `minimum_run_time`).
@@ -72,6 +73,7 @@ class Workload:
         "spared",
         "timestamp",
         "uid",
+        "unhealthy",
         "usage",
         "uses",
         "wanted",
@@ -94,6 +96,7 @@ class Workload:
         self.usage: Amounts = ()
         self.uses = 0
         self.placed: tuple[Placed, ...] = ()
+        self.unhealthy = ""
         self.reserved = 0
         self.evicted = False
         self.spared = False

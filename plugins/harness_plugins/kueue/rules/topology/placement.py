@@ -64,7 +64,7 @@ def place(
         capacities: what domains could take.
     """
     placed: dict[str, TopologyAssignment | None] = {}
-    groups = _groups(asked)
+    groups = groups_of(asked)
     for number, members in enumerate(groups, start=1):
         workers, leader = _roles(members)
         wanted = wanted_of(workers.request, tree.levels, mixed=mixed)
@@ -86,7 +86,7 @@ def place(
     return placed
 
 
-def _groups(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
+def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
     """Pod sets of one group together, in the order of their first member."""
     if len(asked) == 1:
         return [list(asked)]

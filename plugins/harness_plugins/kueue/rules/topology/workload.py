@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, final
 
 from harness.models.cluster import TopologyRequest
@@ -20,6 +21,7 @@ from harness_plugins.kueue.state.topology.flavors import (
     TopologyFlavor,
     TopologyFlavors,
     in_flavor,
+    without,
 )
 from harness_plugins.kueue.state.topology.tree import Room
 
@@ -128,13 +130,7 @@ class WorkloadTopology:
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
         """Where the pods go once others have left their places."""
-        left = [placed for each in gone for placed in each]
-        for placed in left:
-            placed.refund()
-        found = self.place()
-        for placed in left:
-            placed.charge()
-        return found
+        return without(chain.from_iterable(gone), self.place)
 
 
 class Topologies(Protocol):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, final
 
 from harness.models.cluster import Cluster, ResourceFlavor, Topology
 from harness.policy import PodSet
-from harness_plugins.kueue.state.topology.tree import Room, TopologyAssignment, TopologyTree
+from harness_plugins.kueue.state.topology.tree import (
+    DomainAssignment,
+    NamedDomain,
+    Room,
+    TopologyAssignment,
+    TopologyTree,
+)
+
+_T = TypeVar("_T")
 
 
 @final
@@ -41,11 +49,32 @@ class TopologyFlavor:
 
 
 class Placed(NamedTuple):
-    """Where the pods of a pod set are."""
+    """Where the pods of a pod set are.
+
+    Attributes:
+        pod_set: the pod set.
+        flavor: its flavor.
+        leaves: its leaves that are there.
+        named: all of its leaves in the order of the record, where some may not be there; None where all are.
+    """
 
     pod_set: PodSet
     flavor: TopologyFlavor
     leaves: TopologyAssignment
+    named: tuple[NamedDomain, ...] | None = None
+
+    @property
+    def domains(self) -> tuple[NamedDomain, ...]:
+        """All of its leaves, also those that are not there, by name."""
+        if self.named is not None:
+            return self.named
+        return tuple([NamedDomain(self.flavor.tree.name_of(leaf), pods) for leaf, pods in self.leaves])
+
+    def on(self, node: str) -> int:
+        """How many of its pods are assigned to a node; none where leaves are not nodes."""
+        if not self.flavor.tree.by_host:
+            return 0
+        return sum(pods for values, pods in self.domains if values == (node,))
 
     def charge(self) -> None:
         """Take their room in their own flavor."""
@@ -73,11 +102,32 @@ class Placed(NamedTuple):
         levels = tree.levels[-1:] if tree.by_host else tree.levels
         return {
             "levels": list(levels),
-            "domains": [
-                {"values": list(tree.values[tree.leaves.start + leaf][-len(levels) :]), "count": pods}
-                for leaf, pods in self.leaves
-            ],
+            "domains": [{"values": list(values), "count": pods} for values, pods in self.domains],
         }
+
+
+def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
+    """Pod set -> its topology assignment."""
+    return {each.pod_set.name: each.as_manifest() for each in placed}
+
+
+def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
+    """What the answer is once pods have left their places."""
+    left = list(gone)
+    for placed in left:
+        placed.refund()
+    answer = ask()
+    for placed in left:
+        placed.charge()
+    return answer
+
+
+def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDomain]) -> Placed:
+    """Where the pods of a pod set are, from the names of leaves; one that is not there takes no room."""
+    named = tuple(domains)
+    known = [(flavor.tree.leaf(values), pods) for values, pods in named]
+    leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None])
+    return Placed(pod_set, flavor, leaves, named)
 
 
 def spans(placed: Iterable[Placed]) -> dict[str, int]:
@@ -115,6 +165,17 @@ class TopologyFlavors:
         self._overlapping = overlapping
         self.version = 0
 
+    def now(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
+        """Places of before some nodes changed, as they are now: usage stays where it was assigned."""
+        return tuple(
+            [
+                each
+                if (flavor := self.by_name[each.flavor.name]) is each.flavor
+                else located(each.pod_set, flavor, each.domains)
+                for each in placed
+            ]
+        )
+
     def hold(self, placed: Iterable[Placed]) -> None:
         """A workload takes room."""
         for each in placed:
@@ -143,8 +204,7 @@ class TopologyFlavors:
 
 def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
     """The leaves of another flavor for the hosts on which pods are, with their number."""
-    tree = placed.flavor.tree
-    for leaf, pods in placed.leaves:
-        there = flavor.tree.leaf(tree.values[tree.leaves.start + leaf][-1:])
+    for values, pods in placed.domains:
+        there = flavor.tree.leaf(values[-1:])
         if there is not None:
             yield there, pods

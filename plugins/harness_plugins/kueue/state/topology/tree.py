@@ -60,6 +60,13 @@ class DomainAssignment(NamedTuple):
     pods: int
 
 
+class NamedDomain(NamedTuple):
+    """How many pods go to a leaf, by what tells it apart whatever becomes of the nodes, see `name_of`."""
+
+    values: tuple[str, ...]
+    pods: int
+
+
 TopologyAssignment = tuple[DomainAssignment, ...]
 
 
@@ -95,11 +102,7 @@ class TopologyTree:
         of_leaf: dict[tuple[str, ...], list[Node]] = {}
         for node in nodes:
             labels = node.labels
-            if (
-                not node.unschedulable
-                and all(labels.get(key) == value for key, value in flavor.node_labels.items())
-                and all(level in labels for level in self.levels)
-            ):
+            if not node.unschedulable and self.is_of(node):
                 of_leaf.setdefault(tuple(labels[level] for level in self.levels), []).append(node)
         self.values: list[tuple[str, ...]] = []
         self.domains: list[range] = []
@@ -126,6 +129,13 @@ class TopologyTree:
         }
         self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
 
+    def is_of(self, node: Node) -> bool:
+        """Whether a node has the labels of the flavor, and one of each level."""
+        labels = node.labels
+        return all(labels.get(key) == value for key, value in self.flavor.node_labels.items()) and all(
+            level in labels for level in self.levels
+        )
+
     @property
     def leaves(self) -> range:
         """The domains of the finest level."""
@@ -148,6 +158,11 @@ class TopologyTree:
     def leaf(self, values: Sequence[str]) -> int | None:
         """The place among the leaves of the one with these values: the host name, or one for each level."""
         return self._leaf.get(tuple(values))
+
+    def name_of(self, leaf: int) -> tuple[str, ...]:
+        """What tells a leaf apart: the host name where that is the finest level, else a value a level."""
+        values = self.values[self.leaves.start + leaf]
+        return values[-1:] if self.by_host else values
 
     def leaf_of(self, node: str) -> int | None:
         """The place among the leaves of the one that a node is in; None for a node that is in none."""

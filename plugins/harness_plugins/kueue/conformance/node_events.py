@@ -1,0 +1,152 @@
+"""What recorded cases say of nodes that change, and how the pods fare that the recording played on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias, final
+
+from harness.models.cluster import Cluster, Node
+from harness.models.constraints import UNTOLERATED
+from harness.policy import Change, Decision, Instant, Wake
+from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.rules.node_controller import NodeController
+from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+_FAR = 2**63 - 1
+_NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+"""Taints that pods tolerate for a time, as every cluster has it."""
+
+_Pods: TypeAlias = tuple[Workload, str, str]
+"""Those of a workload's pod set on a node."""
+
+
+@final
+class RecordedPods:
+    """Pods on nodes: all that are assigned, but for those that left a node.
+
+    Args:
+        scheduler: knows who holds quota, and where.
+        tolerated: how long pods stay on a node that is not ready, microseconds.
+    """
+
+    def __init__(self, scheduler: Scheduler, tolerated: int) -> None:
+        self._scheduler = scheduler
+        self._tolerated = tolerated
+        self._left: set[_Pods] = set()
+        self._leaving: dict[_Pods, int] = {}
+
+    def on(self, node: str, namespace: str) -> bool:
+        """Whether pods of a namespace are on a node, and are not leaving."""
+        return any(
+            each not in self._left for each in self._assigned(node) if each[0].job.namespace == namespace
+        )
+
+    def leave(self, workload: Workload, pods: range) -> Iterable[str]:
+        """All pods of a workload are gone; answers on which nodes some were, be it that they left before."""
+        self._forget([each for each in (*self._left, *self._leaving) if each[0] is workload])
+        return [values[-1] for placed in workload.placed for values, _ in placed.domains]
+
+    def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
+        """A workload has other places for those of its pods that it had on a node."""
+        there = {(workload, each.pod_set.name, values[-1]) for each in placed for values, _ in each.domains}
+        gone = [each for each in (*self._left, *self._leaving) if each[0] is workload]
+        self._forget([each for each in gone if each[2] == node or each not in there])
+        yield from ()
+
+    def _forget(self, those: Iterable[_Pods]) -> None:
+        for each in those:
+            self._left.discard(each)
+            self._leaving.pop(each, None)
+
+    def _assigned(self, node: str) -> Iterator[_Pods]:
+        for workload in self._scheduler.cache.everybody():
+            if not workload.evicted:
+                for placed in workload.placed:
+                    if placed.on(node):
+                        yield workload, placed.pod_set.name, node
+
+    def change(self, name: str, node: Node | None, controller: NodeController, now: int) -> None:
+        """A node comes, goes or changes, and the node controller has looked at it already."""
+        for pods in list(self._assigned(name)):
+            if node is None:
+                self._leaving.pop(pods, None)
+                self._left.add(pods)
+                continue
+            workload = pods[0]
+            (pod_set,) = (each.pod_set for each in workload.placed if each.pod_set.name == pods[1])
+            taints = [
+                taint.key
+                for taint in node.taints
+                if taint.effect == "NoExecute"
+                and controller.tolerance(workload, pod_set, [taint]) == UNTOLERATED
+            ]
+            if not taints:
+                self._leaving.pop(pods, None)
+                if node.ready and workload.unhealthy != name:
+                    self._left.discard(pods)
+            elif pods not in self._left:
+                if all(key in _NOT_READY for key in taints):
+                    self._leaving.setdefault(pods, now + self._tolerated)
+                else:
+                    self._go(pods, controller, now)
+
+    def end(self, controller: NodeController, now: int) -> None:
+        """Pods leave whose time on their node is over."""
+        for pods in [each for each, due in self._leaving.items() if due <= now]:
+            self._go(pods, controller, now)
+
+    def _go(self, pods: _Pods, controller: NodeController, now: int) -> None:
+        self._leaving.pop(pods, None)
+        self._left.add(pods)
+        controller.pods_left(pods[2], now)
+
+    @property
+    def due(self) -> int | None:
+        """When pods leave next."""
+        return min(self._leaving.values(), default=None)
+
+
+@final
+class NodeEvents:
+    """Changes of nodes, at their place within their instant; the engine itself has no nodes.
+
+    Args:
+        instants: what becomes of nodes.
+        cluster: all else.
+        policy: hears of it.
+        pods: the pods on them.
+    """
+
+    def __init__(
+        self, instants: Sequence[Instant], cluster: Cluster, policy: KueuePolicy, pods: RecordedPods
+    ) -> None:
+        self._ahead = list(reversed(instants))
+        self._cluster = cluster
+        self._policy = policy
+        self._pods = pods
+
+    @property
+    def due(self) -> int:
+        """When nodes change next."""
+        return self._ahead[-1].at if self._ahead else _FAR
+
+    def deliver(self, now: int) -> Iterator[Decision]:
+        """Nodes change now, one after the other; then their pods fare as they do."""
+        assert self._policy.failures is not None
+        for edit in self._ahead.pop().edits:
+            self._cluster = edit.on(self._cluster)
+            yield from self._policy.changed(Change(edit, self._cluster), now)
+            self._pods.change(edit.name, edit.after, self._policy.failures.controller, now)
+
+    def leave(self, now: int) -> None:
+        """Pods leave that are to go now."""
+        assert self._policy.failures is not None
+        self._pods.end(self._policy.failures.controller, now)
+
+    def wakes(self) -> Iterator[Wake]:
+        """The instant to ask for."""
+        due = self._pods.due
+        if due is not None:
+            yield Wake(due)

@@ -1,0 +1,121 @@
+"""What follows from nodes that fail, return and change, for workloads that are placed by topologies.
+
+Runs of the node controller mark workloads, take marks back, and evict who lost a second node. A marked
+workload is tried once more by the scheduler. Whoever waits hears of a node a second after it changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, final
+
+from harness.models.cluster import Cluster
+from harness.policy import MARK, REPLACE, UNMARK, Decision, Edit, Note, Preempt, Wake
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.node_controller import NodeController, Pods
+from harness_plugins.kueue.rules.node_wakes import NodeWakes
+from harness_plugins.kueue.rules.outcomes import Replaced
+from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.rules.second_pass import NODE_FAILURES
+from harness_plugins.kueue.scheduler import Scheduler
+from harness_plugins.kueue.state.pod_counts import counts_of
+from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class NodeFailures:
+    """The node controller at work.
+
+    Args:
+        scheduler: the scheduler.
+        cluster: the nodes at first.
+        gates: the feature gates.
+        pods: which pods there are.
+        leave: tells a workload to go.
+
+    Attributes:
+        controller: says what becomes of workloads.
+        cycles: whether Kueue runs cycles at this instant for the time alone.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        cluster: Cluster,
+        gates: Gates,
+        pods: Pods,
+        leave: Callable[[Target], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._leave = leave
+        self._wakes = NodeWakes()
+        self._pods = pods
+        self.controller = NodeController(gates, cluster.nodes.values(), pods, scheduler.flavors)
+        self.cycles = False
+        self._asked: set[int] = set()
+
+    def advance(self, now: int) -> None:
+        """It is that late: whoever is to be tried once more now is ready."""
+        self._asked.discard(now)
+        self.cycles = self._scheduler.second_passes.advance(now)
+
+    def change(self, edit: Edit, now: int) -> Iterator[Decision]:
+        """A node comes, goes or changes; the room in topologies has followed already."""
+        assert self._scheduler.topologies is not None
+        self._wakes.change(edit, self._scheduler.topologies, now)
+        if self.controller.change(edit, now):
+            yield from self._look(edit.name, now)
+
+    def act(self, now: int) -> Iterator[Decision]:
+        """Look at the nodes that it is time to look at, then tell all queues if that is due."""
+        for node in self.controller.take(now):
+            yield from self._look(node, now)
+        if self._wakes.take(now):
+            self.cycles = True
+            self._scheduler.requeue_all()
+
+    def leave(self, workload: Workload, pods: range, now: int) -> None:
+        """Pods of a workload are gone."""
+        for node in self._pods.leave(workload, pods):
+            self.controller.pods_left(node, now)
+
+    def replace(self, replaced: Replaced) -> Iterator[Decision]:
+        """A workload that lost a node goes on in other places."""
+        workload, placed, node = replaced
+        detail: dict[str, Any] = {"topology": as_manifests(placed), "spans": spans(placed)}
+        admission = workload.admission
+        if admission is not None and (counts := counts_of(workload, admission.counts)):
+            detail["counts"] = counts
+        yield Note(workload.job, REPLACE, node, detail)
+        yield from self._pods.move(workload, placed, node)
+
+    def wakes(self) -> Iterator[Wake]:
+        """The instants to ask for."""
+        due = (self._scheduler.second_passes.due, self.controller.due, self._wakes.due)
+        for each in due:
+            if each is not None and each not in self._asked:
+                self._asked.add(each)
+                yield Wake(each)
+
+    def _look(self, node: str, now: int) -> Iterator[Decision]:
+        assigned = [
+            each
+            for each in self._scheduler.cache.everybody()
+            if not each.evicted and any(placed.on(node) for placed in each.placed)
+        ]
+        assigned.sort(key=lambda workload: workload.name)
+        leaving = []
+        for workload, lost in self.controller.look(node, assigned, now):
+            if lost and workload.unhealthy not in ("", node):
+                leaving.append(workload)
+            elif lost is not (workload.unhealthy == node):
+                self._scheduler.mark(workload, node if lost else "")
+                yield Note(workload.job, MARK if lost else UNMARK, node)
+        for workload in leaving:
+            yield self.evict(workload, [workload.unhealthy, node])
+
+    def evict(self, workload: Workload, nodes: list[str]) -> Preempt:
+        """A workload goes because of nodes that failed."""
+        self._leave(Target(workload, NODE_FAILURES))
+        return Preempt(workload.job, None, NODE_FAILURES, detail={"nodes": nodes})

@@ -1,0 +1,41 @@
+"""When workloads that wait are tried again because of a node: a second after it changed.
+
+Upstream: `nodeHandler` in pkg/controller/tas/resource_flavor.go.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+from harness.base.units import SECOND
+from harness.models.cluster import Node
+from harness.policy import Edit
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
+
+_BATCH = SECOND
+
+
+@final
+class NodeWakes:
+    """The flavors for which some node changed, with the time at which all queues hear of it."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, int] = {}
+
+    def change(self, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
+        """A node comes, goes or changes: each flavor that it is of, or was, has one wake due at a time."""
+        for name, flavor in flavors.by_name.items():
+            if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
+                self._due.setdefault(name, now + _BATCH)
+
+    @property
+    def due(self) -> int | None:
+        """When the next wake is."""
+        return min(self._due.values(), default=None)
+
+    def take(self, now: int) -> bool:
+        """Whether a wake is due now."""
+        over = [name for name, due in self._due.items() if due <= now]
+        for name in over:
+            del self._due[name]
+        return bool(over)

@@ -1,0 +1,149 @@
+"""What becomes of a workload that is tried once more in a cycle: it asks for other places, not for quota.
+
+Upstream: `assignTopology` and `nominate` for second passes in pkg/scheduler; KEP 2724, node replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import final
+
+from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
+from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
+from harness_plugins.kueue.rules.topology.replacement import added, replacement
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.second_passes import SecondPass
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, without
+from harness_plugins.kueue.state.workload import Workload
+
+NODE_FAILURES = "NodeFailures"
+"""The reason of an eviction because nodes failed."""
+
+
+@final
+class _OtherPlaces:
+    """The places that a second pass asks for, for a search of targets."""
+
+    def __init__(self, one: SecondPass, flavors: TopologyFlavors, *, mixed: bool) -> None:
+        self._placed = flavors.now(one.placed)
+        self._node = one.node
+        self._flavors = flavors
+        self._mixed = mixed
+
+    def place(self) -> tuple[Placed, ...] | None:
+        """All places, beside what is there now; None where there are none."""
+        found = replacement(self._placed, self._node, self._flavors, mixed=self._mixed)
+        return found.placed if found.without is None else None
+
+    def lacking(self) -> Placed | None:
+        """The pod set that has no place."""
+        return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
+
+    def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
+        """What places take beyond those of before."""
+        return added(placed, self._placed)
+
+
+@final
+class SecondPassNominator:
+    """Finds other places, or whom to preempt for them, in the state that the cache is in.
+
+    Args:
+        cache: who holds which quota.
+        search: finds preemption targets.
+        flavors: the flavors with a topology.
+        offers: what a workload's queue offers to it.
+        gates: the feature gates.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        search: TargetSearch,
+        flavors: TopologyFlavors,
+        offers: Callable[[Workload], tuple[PodSetOffer, ...]],
+        gates: Gates,
+    ) -> None:
+        self._labels = cache.tree.flavor_resources
+        self._search = search
+        self._flavors = flavors
+        self._offers = offers
+        self._mixed = gates.tas_profile_mixed
+        self._fails_fast = gates.tas_failed_node_replacement_fail_fast
+
+    def entry(self, one: SecondPass) -> Entry:
+        """A second pass in a cycle."""
+        assignment, placed = self.nominate(one)
+        entry = Entry(one.workload, assignment, resumed=False, marked=False)
+        entry.second, entry.placed = one, placed
+        return entry
+
+    def nominate(self, one: SecondPass) -> tuple[Assignment, tuple[Placed, ...]]:
+        """What a second pass asks for, and all places that its workload has then.
+
+        It asks for what the places take beyond those it has. `NO_FIT`: there are none, and it is evicted.
+        """
+        asked = _OtherPlaces(one, self._flavors, mixed=self._mixed)
+        placed = asked.place()
+        if placed is not None:
+            return _assignment(one, FIT, asked.added(placed)), placed
+        if self._fails_fast:
+            return _assignment(one, NO_FIT, ()), ()
+        targets = self._targets(one, asked)
+        gone = [each for target in targets for each in target.workload.placed]
+        placed = (without(gone, asked.place) if targets else None) or ()
+        return _assignment(one, PREEMPT, asked.added(placed), targets), placed
+
+    def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
+        """Whom to preempt: they would have to free the whole quota of the workload once more."""
+        lacking, workload = asked.lacking(), one.workload
+        admission = workload.admission
+        if lacking is None or admission is None:
+            return []
+        need: set[int] = set()
+        for offer, chosen in zip(self._offers(workload), admission.chosen, strict=True):
+            if offer.pod_set.name == lacking.pod_set.name:
+                for group, flavor in zip(offer.groups, chosen, strict=True):
+                    need.update(group.cells[flavor] or ())
+        requests = tuple(
+            [(cell, amount) for cell, amount in workload.usage if self._labels[cell].resource != PODS]
+        )
+        return self._search.find_targets(
+            Incoming(workload, workload.cluster_queue, requests, tuple(sorted(need)), asked)
+        )
+
+
+def _assignment(
+    one: SecondPass, mode: int, placed: tuple[Placed, ...], targets: Sequence[Target] = ()
+) -> Assignment:
+    admission = one.workload.admission
+    return Assignment(
+        mode=mode,
+        borrowing=0,
+        usage=(),
+        uses=0,
+        need=(),
+        counts=() if admission is None else admission.counts,
+        chosen=() if admission is None else admission.chosen,
+        tried=(),
+        untried=False,
+        placed=placed,
+        lacks_place=False,
+        targets=targets,
+    )
+
+
+def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:
+    """The second passes that a cycle looks at: all of them, but in fair sharing one a ClusterQueue.
+
+    There a queue's head takes the place of all its second passes, and the last one that of the others.
+    """
+    if not fair:
+        yield from second
+        return
+    taken = {head.cluster_queue for head in heads}
+    last = {one.workload.cluster_queue: one for one in second}
+    yield from (one for queue, one in last.items() if queue not in taken)

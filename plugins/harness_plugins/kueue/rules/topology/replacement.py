@@ -1,0 +1,165 @@
+"""Where the pods of a workload go that were assigned to a node which failed; its other pods stay.
+
+Upstream: `findReplacementAssignment` in pkg/cache/scheduler/tas_flavor_snapshot.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from harness.models.cluster import TopologyRequest
+from harness.policy import PodSet
+from harness_plugins.kueue.rules.topology.placement import (
+    PodSetRequest,
+    groups_of,
+    place,
+    suitable_leaves,
+)
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, in_flavor
+from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
+
+_IMPLIED = TopologyRequest()
+
+
+class Replacement(NamedTuple):
+    """What becomes of the places of a workload.
+
+    Attributes:
+        placed: all of its places; as they were where there are no others.
+        without: the pod set that there is no other place for; None where all have one.
+    """
+
+    placed: tuple[Placed, ...]
+    without: Placed | None
+
+
+def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *, mixed: bool) -> Replacement:
+    """Where the pods of a workload are once those on a node have other places, beside all that is there.
+
+    Pod sets that are not on the node keep their places. The others are placed one by one, also those of one
+    group, each beside what those before it took. The workload's own pods take room meanwhile, all of them.
+
+    Args:
+        placed: where its pods are, in the trees as they are now.
+        node: the node.
+        flavors: all flavors with a topology.
+        mixed: the gate `TASProfileMixed`.
+    """
+    asked = [
+        PodSetRequest(each.pod_set, each.on(node), each.pod_set.topology or _IMPLIED)
+        for each in placed
+        if each.on(node)
+    ]
+    by_name = {each.pod_set.name: each for each in placed}
+    in_turn = [request for group in groups_of(asked) for request in group]
+    in_turn.sort(key=lambda request: by_name[request.pod_set.name].flavor.name)
+    taken: list[Placed] = []
+    for request in in_turn:
+        each = by_name[request.pod_set.name]
+        rest = [DomainAssignment(*one) for one in _rest(each, node)]
+        new = _new_leaves(each.flavor.tree, _room(each, taken, flavors), rest, request, mixed=mixed)
+        if not new or len(rest) < sum(values != (node,) for values, _ in each.domains):
+            return Replacement(tuple(placed), each)
+        taken.append(Placed(each.pod_set, each.flavor, new))
+        total: dict[int, int] = {}
+        for leaf, pods in (*rest, *new):
+            total[leaf] = total.get(leaf, 0) + pods
+        leaves = tuple([DomainAssignment(leaf, total[leaf]) for leaf in sorted(total)])
+        by_name[request.pod_set.name] = Placed(each.pod_set, each.flavor, leaves)
+    return Replacement(tuple([by_name[each.pod_set.name] for each in placed]), None)
+
+
+def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ...]:
+    """What pods take of each leaf beyond what they took of it before."""
+    found = []
+    held = {each.pod_set.name: dict(each.leaves) for each in before}
+    for each in after:
+        had = held.get(each.pod_set.name, {})
+        more = [(leaf, pods - had.get(leaf, 0)) for leaf, pods in each.leaves]
+        leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in more if pods > 0])
+        if leaves:
+            found.append(Placed(each.pod_set, each.flavor, leaves))
+    return tuple(found)
+
+
+def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
+    """The leaves that pods keep and that are there, in the order of the record, and how many pods."""
+    for values, pods in placed.domains:
+        leaf = placed.flavor.tree.leaf(values)
+        if leaf is not None and values != (node,):
+            yield leaf, pods
+
+
+def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
+    """What is left in the leaves of a flavor beside what other pod sets took in this replacement."""
+    flavor = placed.flavor
+    room = Room(flavor.room)
+    for earlier in taken:
+        if earlier.flavor is flavor:
+            leaves: Iterator[tuple[int, int]] = iter(earlier.leaves)
+        elif flavor in flavors.beside(earlier.flavor):
+            leaves = in_flavor(earlier, flavor)
+        else:
+            continue
+        for leaf, pods in leaves:
+            room.take(leaf, earlier.pod_set.requests, pods)
+    return room
+
+
+def _new_leaves(
+    tree: TopologyTree, room: Room, rest: Sequence[DomainAssignment], asked: PodSetRequest, *, mixed: bool
+) -> TopologyAssignment:
+    """Where the missing pods of a pod set go; nowhere where they have no place.
+
+    What stays ties them to its domain where they have to share one, or where a slice is broken.
+    """
+    request, missing = asked.request, asked.count
+    region: range | None = None
+    if request.slices and missing % request.slices[0].size:
+        layer = next(each for each in reversed(request.slices) if missing % each.size)
+        region = _broken(tree, rest, layer.level, missing, layer.size)
+        if region is not None:
+            whole = next((each for each in reversed(request.slices) if missing % each.size == 0), None)
+            if whole is None and not (request.required or request.preferred):
+                return ()
+            request = replace(request, slices=() if whole is None else (whole,))
+    elif request.required and rest:
+        region = _domain(tree, rest[0].leaf, request.required)
+
+    def suitable(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
+        may_run = suitable_leaves(tree, pod_set)
+        if region is None:
+            return may_run
+        return tuple(
+            [leaf in region and (may_run is None or may_run[leaf]) for leaf in range(len(tree.leaves))]
+        )
+
+    alone = PodSetRequest(asked.pod_set, missing, request)
+    return place(tree, room, [alone], mixed=mixed, suitable=suitable)[asked.pod_set.name] or ()
+
+
+def _broken(
+    tree: TopologyTree, rest: Sequence[DomainAssignment], level: str, missing: int, size: int
+) -> range | None:
+    """The first domain whose slices the missing pods make whole again; None where there is none."""
+    pods: dict[range, int] = {}
+    for leaf, number in rest:
+        domain = _domain(tree, leaf, level)
+        pods[domain] = pods.get(domain, 0) + number
+    whole = [domain for domain, number in pods.items() if (number + missing) % size == 0]
+    return min(whole, key=lambda domain: domain.start, default=None)
+
+
+def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
+    """The leaves of the domain of a level in which a leaf is, neighbours since all are sorted."""
+    depth = tree.levels.index(level) + 1
+    first = tree.leaves.start
+    values = tree.values[first + leaf][:depth]
+    begin = end = leaf
+    while begin > 0 and tree.values[first + begin - 1][:depth] == values:
+        begin -= 1
+    while end + 1 < len(tree.leaves) and tree.values[first + end + 1][:depth] == values:
+        end += 1
+    return range(begin, end + 1)

@@ -1,0 +1,100 @@
+"""Workloads that hold quota and are tried once more, because a node on which they have pods failed.
+
+Upstream: pkg/cache/queue/second_pass_queue.go.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple, final
+
+from harness.base.units import SECOND
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+_LONGEST = 30
+"""Seconds, the longest pause between two tries."""
+
+
+class SecondPass(NamedTuple):
+    """A workload as it was when its timer was set for the first time.
+
+    Attributes:
+        workload: the workload.
+        placed: where its pods were.
+        node: the node that had failed.
+        tries: how often it was tried in vain.
+    """
+
+    workload: Workload
+    placed: tuple[Placed, ...]
+    node: str
+    tries: int = 0
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, by which those that are ready come."""
+        job = self.workload.job
+        return f"{job.namespace}/{job.id}"
+
+
+@final
+class SecondPasses:
+    """Who is to be tried once more, and when: after a second, then after two, four and so on.
+
+    A timer that was set runs to its end. Its workload is ready then if it waits for any timer: also where the
+    mark of the node was taken back, or where the workload was evicted, admitted and marked again meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._timers: list[tuple[int, int, SecondPass]] = []
+        self._serial = 0
+        self._waiting: dict[Workload, None] = {}
+        self._ready: dict[Workload, SecondPass] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether somebody is to be tried in the next cycle."""
+        return bool(self._ready)
+
+    @property
+    def due(self) -> int | None:
+        """When the next timer ends, also one that has become pointless; None where none runs."""
+        return self._timers[0][0] if self._timers else None
+
+    def add(self, one: SecondPass) -> None:
+        """A workload is to be tried once more, unless it waits for that already."""
+        if one.workload in self._waiting:
+            return
+        self._waiting[one.workload] = None
+        self._serial += 1
+        pause = min(1 << min(one.tries, 8), _LONGEST)
+        heappush(self._timers, (self._now + pause * SECOND, self._serial, one))
+
+    def put_back(self, one: SecondPass) -> None:
+        """A workload was tried in vain."""
+        self.add(one._replace(tries=one.tries + 1))
+
+    def cancel(self, workload: Workload) -> None:
+        """A workload is over, or told to go; its timers run to their end all the same."""
+        self._waiting.pop(workload, None)
+        self._ready.pop(workload, None)
+
+    def advance(self, now: int) -> bool:
+        """It is that late: whose timer has ended is ready; answers whether any has."""
+        ended = False
+        self._now = now
+        while self._timers and self._timers[0][0] <= now:
+            one = heappop(self._timers)[2]
+            ended = True
+            if one.workload in self._waiting:
+                del self._waiting[one.workload]
+                self._ready[one.workload] = one
+        return ended
+
+    def take(self) -> list[SecondPass]:
+        """All that are ready, by namespace and name."""
+        found = sorted(self._ready.values(), key=lambda one: one.key)
+        self._ready.clear()
+        return found
