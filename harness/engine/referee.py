@@ -39,7 +39,6 @@ from harness.engine.waking import Waking
 from harness.policy import (
     Admit,
     Bind,
-    Displace,
     Job,
     Nominate,
     Note,
@@ -113,7 +112,6 @@ class Referee:
                 Admit: self._admit,
                 Bind: self._bind,
                 Preempt: self._preempt,
-                Displace: self._displace,
                 Note: self._note,
                 Nominate: self._nominate,
                 Unnominate: self._unnominate,
@@ -262,21 +260,6 @@ class Referee:
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note, grace)
         self._count_preemption(job, pods, by)
-
-    def _displace(self, displace: Displace) -> None:
-        job, lifecycle = displace.job, self._lifecycle
-        life = self._alive(job)
-        if not (life.admitted and lifecycle.on_nodes):
-            self.refuse(job, "only pods of an admitted job are displaced, and only from nodes")
-        pods = [pod for pod in displace.pods if pod in life.holds and not life.holds[pod].terminating]
-        if not pods or len(pods) != len(displace.pods):
-            self.refuse(job, "pods that were named hold nothing, or are terminating already")
-        self._check_reason(job, displace.reason)
-        life.preemptions += 1
-        note = {"reason": displace.reason, "detail": displace.detail or None}
-        for pod in pods:
-            lifecycle.evict_pod(life, pod, EVICT, note, job.grace_period)
-        self._count_preemption(job, pods, None)
 
     def _note(self, note: Note) -> None:
         job, lifecycle = note.job, self._lifecycle

@@ -95,26 +95,6 @@ class Preempt:
     grace: int | None = None
 
 
-@final
-@dataclass(slots=True, eq=False)
-class Displace:
-    """Let running pods of an admitted job leave their nodes: it keeps its quota, and they are bound anew.
-
-    Only in a cluster with nodes. After their grace period the policy hears `Why.LOST` of each.
-
-    Attributes:
-        job: the job.
-        pods: numbers of pods within the job, all of which hold resources and are not terminating yet.
-        reason: the component's own word for the rule.
-        detail: the figures that justify it.
-    """
-
-    job: Job
-    pods: range
-    reason: str
-    detail: Mapping[str, Any] = _NOTHING
-
-
 MARK, UNMARK, REPLACE = "mark", "unmark", "replace"
 """What a `Note` may say: a node of a job failed, it did not after all, and its pods have other places."""
 
@@ -215,5 +195,5 @@ class QueueShare:
 
 
 Decision: TypeAlias = (
-    Admit | Bind | Preempt | Displace | Note | Nominate | Unnominate | Reject | Refuse | Wake | QueueShare
+    Admit | Bind | Preempt | Note | Nominate | Unnominate | Reject | Refuse | Wake | QueueShare
 )

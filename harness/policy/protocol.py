@@ -19,7 +19,7 @@ class Why(Enum):
 
     ENDED = "ended"
     EVICTED = "evicted"
-    LOST = "lost"  # with their node, or displaced; an admitted job keeps its quota, and they are bound anew
+    LOST = "lost"  # with their node, or alone of an admitted job, which keeps its quota; they are bound again
 
 
 class Standing(NamedTuple):

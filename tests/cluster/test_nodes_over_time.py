@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 
 from harness.base.errors import HarnessError
-from harness.base.options import resolve
 from harness.base.units import HOUR
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.changes.patches import patched
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
-from harness.engine import Engine
-from harness.plugins import load
-from harness.testing import Decisions
 
 POOL: dict[str, Any] = {
     "apiVersion": "harness/v1",
@@ -121,33 +117,9 @@ def test_a_node_becomes_another_one_in_each_of_its_fields() -> None:
     assert node.allocatable["cpu"] == 4000
 
 
-TOPOLOGY: list[dict[str, Any]] = [
-    {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "Topology",
-        "metadata": {"name": "hosts"},
-        "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]},
-    },
-    {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "ResourceFlavor",
-        "metadata": {"name": "any"},
-        "spec": {"nodeLabels": {"zone": "a"}, "topologyName": "hosts"},
-    },
-]
-
-
-def moving(*manifests: dict[str, Any]) -> Cluster:
+def moving() -> Cluster:
     gone = over("Node", "gpu-1", "1h", **{"$patch": "delete"})
-    return unrolled(patched(cluster_from([POOL, *manifests], "the test"), [gone]), None)
-
-
-def test_topologies_with_nodes_that_change_are_refused() -> None:
-    """Marks and replacements are not modelled."""
-    policy = load().policies.get("kueue-classic")
-    cluster = moving(*TOPOLOGY)
-    with pytest.raises(HarnessError, match="a flavor has a topology: that is not modelled"):
-        policy.factory(cluster, Engine([], cluster, Decisions()).view, resolve(policy.options, {}, owner=""))
+    return unrolled(patched(cluster_from([POOL], "the test"), [gone]), None)
 
 
 def test_nodes_that_become_too_large_to_be_counted_together_are_a_fault() -> None:

@@ -21,6 +21,7 @@ from harness.policy import (
     Decision,
     Job,
     Nominate,
+    Note,
     Policy,
     Preempt,
     QueueShare,
@@ -248,6 +249,8 @@ def _decided(decision: Decision, origin: int) -> Said:
                 return _about(what, f"{what} {job.id}{which}: {reason}", decision.detail, job)
             text = f"preempt {job.id}{which} for {by.id}: {reason}"
             return _about("preempt", text, decision.detail, job, by)
+        case Note(job, what, node):
+            return _about(what, f"{what} {job.id}: node {node}", decision.detail, job)
         case Nominate(job, pod, node):
             return _about("nominate", f"nominate pod {pod} of {job.id} for node {node}", decision.detail, job)
         case Unnominate(job, pod):

@@ -62,6 +62,12 @@ class Sentences:
                 return f"rejected for good: {event.reason}"
             case "refuse":
                 return self.refused(event)
+            case "mark":
+                return f"node {_nodes(event.nodes)} failed: its pods are to have other nodes"
+            case "unmark":
+                return f"node {_nodes(event.nodes)} did not fail after all"
+            case "replace":
+                return f"node {_nodes(event.nodes)} failed; replaced by {_nodes(event.figures.replaced_by)}"
             case _:
                 return self._preempting(event)
 

@@ -55,6 +55,7 @@ class Figures:
             without the candidate.
         lacks: what alone is missing, where that is no quota.
         again: whether the same was recorded before in this wait, with all figures.
+        replaced_by: nodes that take the place of one that failed -> pods.
     """
 
     queue: str = ""
@@ -96,6 +97,7 @@ class Figures:
     strategies: tuple[str, ...] = ()
     lacks: str = ""
     again: bool = False
+    replaced_by: Mapping[str, int] = field(default_factory=dict)
 
 
 def read(detail: str | None) -> Figures:
@@ -144,6 +146,7 @@ def read(detail: str | None) -> Figures:
         candidate=_text(found.get("candidate")),
         strategies=_names(found.get("strategies")),
         lacks=_text(found.get("lacks")),
+        replaced_by=_counts(found.get("replacedBy")),
         again=found.get("again") is True,
     )
 

@@ -34,7 +34,7 @@ _READ = (
     "reason",
     "node",
 )
-_SILENT = ("refuse", "nominate", "unnominate")
+_SILENT = ("refuse", "nominate", "unnominate", "mark", "unmark", "replace")
 _EVICTIONS = ("preempt", "evict")
 
 

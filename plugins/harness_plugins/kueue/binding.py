@@ -12,10 +12,10 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import chain
 from types import MappingProxyType
-from typing import final
+from typing import NamedTuple, final
 
 from harness.base.memo import Memo
-from harness.models.cluster import Cluster, Pod, SchedulerConfiguration
+from harness.models.cluster import HOSTNAME, Cluster, Pod, SchedulerConfiguration
 from harness.models.kube.flavored import template_in
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.pod import PodInfo, Template
@@ -33,6 +33,22 @@ Domain = tuple[tuple[str, str], ...]
 """The labels of a domain's nodes, () for any."""
 
 
+MOVED = "TerminatedByKueue"
+"""Why a pod leaves a node that still runs where its workload has no place any more."""
+
+
+class _Places(NamedTuple):
+    """The places of a job's pods in topologies.
+
+    Attributes:
+        flavors: pod set -> resource -> flavor.
+        domains: pod -> its domain.
+    """
+
+    flavors: Mapping[str, Mapping[str, str]]
+    domains: dict[int, Domain]
+
+
 @final
 class Binder:
     """The pods of admitted jobs, and the scheduler that finds nodes for them.
@@ -47,11 +63,12 @@ class Binder:
         self._kinds = Kinds(self._scheduler, cluster)
         self._cluster = cluster
         self._taints = TaintEvictions(cluster, self._scheduler)
+        self._places: dict[int, _Places] = {}
         self._pods: dict[int, dict[int, PodInfo]] = {}
         self._alone: set[int] = set()  # jobs of which a pod that holds no quota was there
         self._ended: dict[int, set[int]] = {}
         self._now = 0
-        self._put_off: dict[int, tuple[int, Callable[[], None]]] = {}
+        self._put_off: dict[int, tuple[int, partial[None]]] = {}
         self._due: list[tuple[int, int]] = []
         self._woken = -1
         self._templates: Memo[tuple[PodSet, str, tuple[str, ...], Domain], Template] = Memo()  # content key
@@ -98,12 +115,17 @@ class Binder:
             self._make(job, flavors, counts, placed, running)
 
     def stand_alone(self, job: Job) -> None:
-        """The pod of a job that holds no quota, and asks for none, runs or waits for a node."""
+        """The pod of a job that holds no quota, and asks for none, runs or waits for a node.
+
+        One that was evicted or lost its node is made again, unless it is another scheduler's.
+        """
         kind = self._kinds.of(job, job.pod_sets[0])
+        again = job.index in self._alone
+        if again and not kind.ours:
+            return
+        self._alone.add(job.index)
         info = PodInfo(job.id, kind.template, job.priority, preempts=job.preempts, job=job)
         self._pods[job.index] = {0: info}
-        again = job.index in self._alone
-        self._alone.add(job.index)
         if kind.node and not again:
             info.terminating, info.preempted = kind.going
             self._scheduler.add_running(info, kind.node, kind.start)
@@ -122,6 +144,7 @@ class Binder:
         places = {each.pod_set.name: each for each in placed} if placed else {}
         ended = self._ended.get(job.index, ())
         pods = self._pods[job.index] = {}
+        domains_of: dict[int, Domain] = {}
         first = 0
         for pod_set in job.pod_sets:
             chosen = tuple(flavors.get(pod_set.name, _NO_FLAVORS).values())
@@ -135,6 +158,7 @@ class Binder:
                 left = left[: max(0, len(left) - fewer)]
             template: Template | None = None
             taken = self._domains_of(domains, left, running) if domains is not None else {}
+            domains_of.update(taken)
             for pod in left:
                 if domains is not None:
                     template = self._template(job, pod_set, chosen, taken[pod])
@@ -150,6 +174,8 @@ class Binder:
                 else:
                     self._scheduler.add_running(info, there.node, there.start)
             first = last
+        if placed:
+            self._places[job.index] = _Places(flavors, domains_of)
 
     def _domains_of(
         self, domains: Sequence[Domain], pods: Sequence[int], running: Mapping[int, Pod]
@@ -190,25 +216,87 @@ class Binder:
                 self._delete(present.pop(pod))
 
     def lost(self, job: Job, pods: range) -> None:
-        """Pods are gone with their node, or by its taint, and their job's controller makes them again."""
-        present = self._pods[job.index]
-        for pod in pods:
-            gone = present[pod]
-            self._delete(gone)
-            present[pod] = PodInfo(
-                gone.name, gone.template, job.priority, preempts=job.preempts, job=job, pod=pod
-            )
-            self._scheduler.add(present[pod])
+        """Pods are gone from their node, and their job's controller makes them again.
 
-    def change(self, edit: Edit) -> Iterator[Preempt]:
-        """A node comes, goes or changes; pods go that do not tolerate its NoExecute taints."""
+        Those with a place in a topology wait for it until it is there again, or they have another one.
+        """
+        for pod in pods:
+            self._make_again(job, pod)
+
+    def _make_again(self, job: Job, pod: int) -> None:
+        """A pod is gone, and another one takes its place."""
+        present, places = self._pods[job.index], self._places.get(job.index)
+        gone, template = present[pod], present[pod].template
+        self._delete(gone)
+        if places is not None and pod in places.domains:
+            pod_set = job.pod_set_of(pod)
+            chosen = tuple(places.flavors.get(pod_set.name, _NO_FLAVORS).values())
+            template = self._template(job, pod_set, chosen, places.domains[pod])
+        present[pod] = PodInfo(gone.name, template, job.priority, preempts=job.preempts, job=job, pod=pod)
+        self._scheduler.add(present[pod])
+
+    def move(self, job: Job, placed: Sequence[Placed], node: str) -> Iterator[Preempt]:
+        """Pods that had a place on a node have another one; those that still run there leave it."""
+        if job.index in self._put_off:
+            at, make = self._put_off[job.index]
+            _, flavors, counts, _ = make.args
+            self._put_off[job.index] = at, partial(self._make, job, flavors, counts, placed)
+            return
+        by_name = {each.pod_set.name: each for each in placed}
+        present, domains = self._pods[job.index], self._places[job.index].domains
+        lost = ((HOSTNAME, node),)
+        first = 0
+        for pod_set in job.pod_sets:
+            pods = [pod for pod in range(first, first + pod_set.count) if pod in present and pod in domains]
+            first += pod_set.count
+            if all(domains[pod] != lost for pod in pods):
+                continue
+            free = list(_domains(by_name[pod_set.name]))
+            for pod in sorted(pods, key=lambda pod: (domains[pod] == lost, present[pod].node < 0)):
+                if domains[pod] in free and (domains[pod] != lost or present[pod].node >= 0):
+                    free.remove(domains[pod])  # it stays where it is
+                elif free:
+                    domains[pod] = free.pop(0)
+                    yield from self._leave_node(job, pod, node)
+
+    def _leave_node(self, job: Job, pod: int, node: str) -> Iterator[Preempt]:
+        """A pod has another place than the one it was made for."""
+        info = self._pods[job.index][pod]
+        if info.node < 0:
+            self._make_again(job, pod)
+        elif not info.terminating:
+            yield self._scheduler.evict(info, None, MOVED, {"node": node})
+
+    def nodes_of(self, job: Job, pods: Iterable[int]) -> list[str]:
+        """The nodes on which these pods of a job are."""
+        present, nodes = self._pods.get(job.index, {}), self._scheduler.cache.nodes
+        return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
+
+    def on(self, node: str, namespace: str) -> bool:
+        """Whether pods of a namespace are on a node and do not terminate whose places are in topologies."""
+        there = self._scheduler.cache.by_name.get(node)
+        return there is not None and any(
+            not pod.terminating
+            and pod.job is not None
+            and pod.job.namespace == namespace
+            and pod.job.index in self._places
+            for pod in there.pods
+        )
+
+    def change(self, edit: Edit) -> None:
+        """A node comes, goes or changes."""
         if edit.after is None:
             self._scheduler.nodes.drop(edit.name)
-            self._taints.drop(edit.name)
         else:
             self._scheduler.nodes.put(edit.after)
-            yield from self._taints.put(edit.after, self._now)
         self._kinds.forget()
+
+    def follow_taints(self, edit: Edit) -> Iterator[Preempt]:
+        """Pods leave a node that changed, whose NoExecute taints they do not tolerate."""
+        if edit.after is None:
+            self._taints.drop(edit.name)
+        else:
+            yield from self._taints.put(edit.after, self._now)
 
     def tolerated_for_a_time(self) -> Iterator[Preempt]:
         """Tolerations end now: those pods go, by name."""
@@ -216,6 +304,7 @@ class Binder:
 
     def leave(self, job: Job) -> None:
         """The pods of an evicted job are gone."""
+        self._places.pop(job.index, None)
         for info in self._pods.pop(job.index, {}).values():
             self._delete(info)
 
@@ -227,6 +316,7 @@ class Binder:
 
     def forget(self, job: Job) -> None:
         """A job is over."""
+        self._places.pop(job.index, None)
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
 

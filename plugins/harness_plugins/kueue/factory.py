@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from harness.models.never import OverTime
 from harness.policy import Job, Never, Possible, View
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
+from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
     MIN_RUN_TIME,
@@ -111,6 +113,11 @@ def _policy(
         shortcuts=shortcuts,
     )
     binder = _binder(cluster)
+    failures = None
+    if binder is not None and cluster.nodes_change and scheduler.topologies is not None:
+        from harness_plugins.kueue.bound_pods import BoundPods
+
+        failures = partial(NodeFailures, scheduler, cluster, gates, BoundPods(binder))
     return KueuePolicy(
         scheduler,
         cluster,
@@ -120,6 +127,7 @@ def _policy(
         impossible=_verdicts(cluster, gates, binder),
         checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
         previews=None if run_time is None and rate is None else Previews(scheduler, run_time, rate),
+        failures=failures,
     )
 
 
@@ -249,9 +257,6 @@ def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady 
 def _binder(cluster: Cluster) -> Binder | None:
     if not cluster.nodes and not cluster.nodes_change:
         return None
-    if cluster.nodes_change and any(flavor.topology for flavor in cluster.flavors.values()):
-        fault = Fault("", "nodes change in mid-replay, and a flavor has a topology: that is not modelled")
-        raise ClusterError(cluster.source, [fault])
     from harness_plugins.kueue.binding import Binder
 
     return Binder(cluster)

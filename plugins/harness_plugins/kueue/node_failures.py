@@ -6,7 +6,7 @@ workload is tried once more by the scheduler. Whoever waits hears of a node a se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, final
 
 from harness.models.cluster import Cluster
@@ -17,10 +17,13 @@ from harness_plugins.kueue.rules.node_wakes import NodeWakes
 from harness_plugins.kueue.rules.outcomes import Replaced
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.second_pass import NODE_FAILURES
+from harness_plugins.kueue.rules.topology.replacement import added
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.state.pod_counts import counts_of
-from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
+from harness_plugins.kueue.state.topology.flavors import Placed, as_manifests, spans
 from harness_plugins.kueue.state.workload import Workload
+
+_NO_PLACE = "there is no other place for its pods"
 
 
 @final
@@ -87,6 +90,7 @@ class NodeFailures:
         admission = workload.admission
         if admission is not None and (counts := counts_of(workload, admission.counts)):
             detail["counts"] = counts
+        detail["replacedBy"] = _hosts(added(placed, workload.placed))
         yield Note(workload.job, REPLACE, node, detail)
         yield from self._pods.move(workload, placed, node)
 
@@ -113,9 +117,22 @@ class NodeFailures:
                 self._scheduler.mark(workload, node if lost else "")
                 yield Note(workload.job, MARK if lost else UNMARK, node)
         for workload in leaving:
-            yield self.evict(workload, [workload.unhealthy, node])
+            failed = [workload.unhealthy, node]
+            yield self.evict(workload, failed, "a second node failed before the first one was replaced")
 
-    def evict(self, workload: Workload, nodes: list[str]) -> Preempt:
+    def evict(
+        self, workload: Workload, nodes: Sequence[str], why: str = "there is no other place for its pods"
+    ) -> Preempt:
         """A workload goes because of nodes that failed."""
         self._leave(Target(workload, NODE_FAILURES))
-        return Preempt(workload.job, None, NODE_FAILURES, detail={"nodes": nodes})
+        message = f"{'nodes' if len(nodes) > 1 else 'node'} {' and '.join(nodes)} failed: {why}"
+        return Preempt(workload.job, None, NODE_FAILURES, detail={"failed": [*nodes], "message": message})
+
+
+def _hosts(placed: Iterable[Placed]) -> dict[str, int]:
+    """Node -> pods."""
+    found: dict[str, int] = {}
+    for each in placed:
+        for values, pods in each.domains:
+            found[values[-1]] = found.get(values[-1], 0) + pods
+    return found

@@ -241,7 +241,7 @@ class KueuePolicy:
         if self.failures is not None:
             yield from self.failures.wakes()
         if self._binder is not None:
-            yield from self._of_taints(self._binder.run())
+            yield from self._of_pods(self._binder.run())
         if scheduler.fair and self._blocked is None:  # else the tree has in it what the cycle reserves
             yield from self._details.changed_shares()
 
@@ -267,11 +267,12 @@ class KueuePolicy:
             self._advance(now)
         if change.edit.kind == NODE:
             if self._binder is not None:
-                yield from self._of_taints(self._binder.change(change.edit))
-            if self.failures is None:
-                return
-            self._after.then(self._change_nodes, change.cluster)
-            yield from self.failures.change(change.edit, now)
+                self._binder.change(change.edit)
+            if self.failures is not None:
+                self._after.then(self._change_nodes, change.cluster)
+                yield from self.failures.change(change.edit, now)
+            if self._binder is not None:
+                yield from self._of_pods(self._binder.follow_taints(change.edit))
         elif self._after.cycling:
             self._put_off.append(change)
         else:
@@ -281,13 +282,16 @@ class KueuePolicy:
         """Pods go whose tolerations of NoExecute taints end now."""
         self._advance(now)
         assert self._binder is not None
-        yield from self._of_taints(self._binder.tolerated_for_a_time())
+        yield from self._of_pods(self._binder.tolerated_for_a_time())
 
-    def _of_taints(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
-        """Decisions of the binder: pods that it lets go are not ready, and their job keeps its quota."""
+    def _of_pods(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+        """Decisions on pods: those that go are not ready, and leave nodes; their job keeps its quota."""
         for decision in decisions:
             if type(decision) is Preempt and decision.pods is not None:
                 self._miss(decision.job, decision.pods)
+                workload = self._workloads.get(decision.job.index)
+                if self.failures is not None and workload is not None:
+                    self.failures.leave(workload, decision.pods, self._now)
             yield decision
 
     def _miss(self, job: Job, pods: range) -> None:
@@ -413,7 +417,7 @@ class KueuePolicy:
         """Let a workload that lost a node go on in other places, or go."""
         if isinstance(outcome, Replaced):
             self._after.then(self.scheduler.move, outcome.workload, outcome.placed)
-            yield from failures.replace(outcome)
+            yield from self._of_pods(failures.replace(outcome))
         else:
             yield failures.evict(outcome.workload, [outcome.node])
 
@@ -460,6 +464,8 @@ class KueuePolicy:
 
     def _evict(self, target: Target, now: int) -> None:
         """Let the scheduler know that a workload was told to go."""
+        if self.failures is not None:
+            self.failures.leave(target.workload, range(target.workload.job.pods), now)
         self._after.then(self.scheduler.evict, target, now)
 
     def _queue_up(self, workload: Workload) -> None:
@@ -515,7 +521,7 @@ class KueuePolicy:
                 if reason:
                     yield Preempt(workload.job, None, reason, grace=start.leaves)
         if self._binder is not None:  # what the manifests lack of those that stay is bound before they may go
-            yield from self._of_taints(self._binder.run())
+            yield from self._of_pods(self._binder.run())
 
     def _time_of(self, now: int) -> Callable[[int], int]:
         """A time of a manifest on the replay's clock, which begins now."""

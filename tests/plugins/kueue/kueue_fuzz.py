@@ -327,6 +327,48 @@ def _other_quota(random: Random, *, limited: bool) -> dict[str, int | None]:
     return {"nominalQuota": nominal, "lendingLimit": lends}
 
 
+def failing(given: World, seed: int) -> World:
+    """The same world, whose nodes fail, return, are cordoned, tainted, resized and relabelled."""
+    random = Random(seed)
+    nodes = [each for each in given.manifests if each["kind"] == "Node"]
+    times = sorted(random.randint(1, 120) for _ in range(random.randint(1, 9)))
+    if random.random() < 0.3:
+        times = [each // 20 * 20 + 1 for each in times]
+    patches = [_node_patch(random, random.choice(nodes)["metadata"]["name"], at) for at in times]
+    gates = [
+        "TASFailedNodeReplacementFailFast",
+        "TASReplaceNodeOnPodTermination",
+        "TASReplaceNodeOnNodeTaints",
+    ]
+    off = [f"{each}=false" for each in gates if random.random() < 0.15]
+    options = {**given.options, "featureGates": ",".join(off)} if off else given.options
+    return given._replace(manifests=[*given.manifests, *patches], options=options)
+
+
+def _node_patch(random: Random, name: str, at: int) -> Manifest:
+    annotations = {"harness/from": f"{at}s"}
+    if random.random() < 0.6:
+        annotations["harness/until"] = f"{at + random.choice((1, 1, 2, 5, 40))}s"
+    metadata: Manifest = {"name": name, "annotations": annotations}
+    found: Manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    what = random.choice(("delete", "delete", "taint", "taint", "cordon", "down", "resize", "label"))
+    if what == "delete":
+        return found | {"$patch": "delete"}
+    if what == "taint":
+        effect = random.choice(("NoExecute", "NoExecute", "NoSchedule"))
+        return found | {"spec": {"taints": [{"key": "broken", "effect": effect}]}}
+    if what == "cordon":
+        return found | {"spec": {"unschedulable": True}}
+    if what == "resize":
+        return found | {"status": {"allocatable": {"cpu": random.randint(0, 9)}}}
+    if what == "label":
+        metadata["labels"] = {"zone": random.choice("abc")}
+        return found
+    taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}] if random.random() < 0.7 else []
+    conditions = [{"type": "Ready", "status": "False"}]
+    return found | {"spec": {"taints": taints}, "status": {"conditions": conditions}}
+
+
 def placed(given: World, seed: int) -> World:
     """The same world with nodes, where most flavors have a topology and most jobs ask for a place in it."""
     random = Random(seed)

@@ -16,7 +16,19 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kueue_fuzz import TIMES, World, alike, by_usage, changing, fuzz, placed, previewed, released, world
+from kueue_fuzz import (
+    TIMES,
+    World,
+    alike,
+    by_usage,
+    changing,
+    failing,
+    fuzz,
+    placed,
+    previewed,
+    released,
+    world,
+)
 from kueue_worlds import cluster
 
 from harness import Cluster, Policy, View
@@ -104,6 +116,11 @@ def in_topologies(seed: int) -> World:
     return placed(world(seed, 2 + seed % 29, nodes=True), seed)
 
 
+def on_nodes_that_fail(seed: int) -> World:
+    """Marks, second passes and other places, where rooms change under all that is kept."""
+    return failing(in_topologies(seed), seed)
+
+
 def of_one_uid(seed: int) -> World:
     """Who waited first stays first, however often its turn came in vain."""
     given = world(seed, 2 + seed % 39)
@@ -135,6 +152,7 @@ KINDS = (
     (on_nodes, 400),
     (ordered_by_usage, 400),
     (in_topologies, 600),
+    (on_nodes_that_fail, 400),
     (of_one_uid, 150),
     (alike, 150),
     (of_a_release, 800),

@@ -84,7 +84,7 @@ class Record:
     @staticmethod
     def _by_controller(fact: Fact) -> bool:
         """Whether no cycle evicted a workload: one does where it lost a single node."""
-        return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["nodes"]) > 1
+        return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:
         """Shares are not compared."""

@@ -1,0 +1,38 @@
+"""Pods of workloads that are placed by topologies, as the binder has them on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import final
+
+from harness.policy import Decision
+from harness_plugins.kueue.binding import Binder
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
+
+
+@final
+class BoundPods:
+    """See `rules.node_controller.Pods`.
+
+    Args:
+        binder: binds the pods.
+    """
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder = binder
+
+    def on(self, node: str, namespace: str) -> bool:
+        """Whether pods of a namespace are on a node, and are not leaving."""
+        return self._binder.on(node, namespace)
+
+    def leave(self, workload: Workload, pods: range) -> Iterable[str]:
+        """These pods of a workload leave; answers on which nodes they are, or were when all of them do."""
+        nodes = self._binder.nodes_of(workload.job, pods)
+        if len(pods) < workload.job.pods:
+            return nodes
+        return [*nodes, *(values[-1] for placed in workload.placed for values, _ in placed.domains)]
+
+    def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
+        """A workload has other places for those of its pods that it had on a node."""
+        yield from self._binder.move(workload.job, placed, node)
