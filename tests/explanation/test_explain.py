@@ -239,6 +239,52 @@ def test_a_wait_for_a_place_says_which_level_has_how_much_room_where(
     assert "q used 3 of 4 cpu" in line
 
 
+def test_a_node_that_fails_tells_its_pods_and_which_node_takes_its_place(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Kueue marks the job, and a second later its pods have another node; of the second one there is none."""
+    kueue = "kueue.x-k8s.io/v1beta2"
+    levels = [{"nodeLabel": "kubernetes.io/hostname"}]
+    cores = [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 9}]}]
+    groups = [{"coveredResources": ["cpu"], "flavors": cores}]
+    named = ((name, {"kubernetes.io/hostname": name}) for name in ("n-0", "n-1"))
+    documents: list[dict[str, object]] = [
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": labels},
+                "status": {"allocatable": {"cpu": 2}},
+            }
+            for name, labels in named
+        ),
+        *(
+            {"apiVersion": kueue, "kind": kind, "metadata": {"name": name}, "spec": spec}
+            for kind, name, spec in (
+                ("Topology", "t", {"levels": levels}),
+                ("ResourceFlavor", "f", {"topologyName": "t"}),
+                ("ClusterQueue", "q", {"namespaceSelector": {}, "resourceGroups": groups}),
+            )
+        ),
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "annotations": {"harness/from": since}},
+                "$patch": "delete",
+            }
+            for name, since in (("n-0", "10s"), ("n-1", "20s"))
+        ),
+    ]
+    trace = write_trace({"job_id": "a", "queue": "q", "pods": 2, "request.cpu": 1000, "duration": 60})
+    run = replayed(trace, "\n---\n".join(map(json.dumps, documents)), tmp_path, plugin="kueue-classic")
+    said = "\n".join(lines(run, "a"))
+    assert "node n-0 failed: its pods are to have other nodes" in said
+    assert "n-0 is gone (DeletionByPodGC): 2 pods were there" in said
+    assert "node n-0 failed; replaced by n-1\n" in said
+    assert "evicted (NodeFailures): 2 pods; node n-1 failed: there is no other place for its pods" in said
+
+
 def test_an_instant_of_a_job_tells_its_state_and_its_chapter(kueue: Run) -> None:
     """At 70 s it is leaving."""
     told = lines(kueue, "theirs", at="70s")

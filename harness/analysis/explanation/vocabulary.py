@@ -146,7 +146,7 @@ def read(detail: str | None) -> Figures:
         candidate=_text(found.get("candidate")),
         strategies=_names(found.get("strategies")),
         lacks=_text(found.get("lacks")),
-        replaced_by=_counts(found.get("replacedBy")),
+        replaced_by=_amounts(found.get("replacedBy")),
         again=found.get("again") is True,
     )
 
