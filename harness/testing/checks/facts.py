@@ -29,9 +29,13 @@ from harness.trace.trace import Trace
 Row = Mapping[str, Any]
 
 
+_OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, "TerminatedByKueue")
+"""Why pods alone go whose node changes."""
+
+
 def by_node(row: Row) -> bool:
-    """Whether pods are evicted because of what became of their node, which no scheduler decides."""
-    return row["action"] == "evict" and row["reason"] in (LOST_WITH_NODE, DELETED_BY_TAINT)
+    """Whether pods are evicted because of what became of their node, which no preemption policy decides."""
+    return row["action"] == "evict" and row["reason"] in _OF_NODES
 
 
 class Broken(NamedTuple):

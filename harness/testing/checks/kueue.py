@@ -15,6 +15,9 @@ from harness.testing.checks.quotas import ClusterQuotas
 LONGEST = 10 * MINUTE
 """No eviction takes longer until Kueue knows of it."""
 
+_NO_PLACE = "NodeFailures"
+"""Why a job goes that lost nodes of a topology, and has no others."""
+
 _TIMED_OUT = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
 
 
@@ -80,8 +83,10 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
-        """Without a preemptor only those go whose pods were not ready in time, by Kueue's Configuration."""
+        """Without a preemptor only those go whose pods were not ready in time, or have no place any more."""
         waits = self._waits
+        if step.row["reason"] == _NO_PLACE and self.facts.cluster.nodes_change:
+            return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
             yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
             return

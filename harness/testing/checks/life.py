@@ -203,6 +203,11 @@ class Life:
 
     _unnominate = _nominate
 
+    def _mark(self, row: Row, pods: frozenset[int], now: int) -> None:
+        require(self.admitted and row["pods"] == len(pods), f"{len(pods)} of its pods are admitted")
+
+    _unmark = _replace = _mark
+
     def _refuse(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(bool(self.waiting) and (self.on_nodes or not self.admitted), "none of its pods waits")
         require(row["pods"] == len(self.waiting), f"{len(self.waiting)} pods wait")
