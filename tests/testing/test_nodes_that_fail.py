@@ -17,7 +17,7 @@ from harness.trace.trace import open_trace
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 HOST = "kubernetes.io/hostname"
-WORLDS = 12
+WORLDS = 6
 
 
 def manifests(random: Random) -> list[dict[str, Any]]:

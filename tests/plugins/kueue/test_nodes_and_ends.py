@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from kueue_worlds import Happened, Jobs, cluster, flavor, node, pod_set, queue
 
 from harness import Bind
+from harness.cluster.changes.over_time import unrolled
+from harness.cluster.load import cluster_from
 from harness_plugins.kueue.binding import Binder
 
 WITHIN = {"withinClusterQueue": "LowerPriority"}
@@ -37,6 +41,24 @@ def test_a_pod_tolerates_what_its_flavor_does() -> None:
     for tolerations, binds in (([{"key": "gpu", "operator": "Exists"}], ["0 a on n"]), ([], [])):
         where = cluster(flavor(tolerations=tolerations), tainted, queue("q", cpu=4), flavors=False)
         assert bound(Happened(where, Jobs().add("a", "q", 4))) == binds
+
+
+def test_a_taint_that_comes_moves_the_pods_that_do_not_tolerate_it_and_their_job_keeps_its_quota() -> None:
+    """Job b tolerates it for 5 s; both have another node then, and nobody is admitted again."""
+    later = node("n1", 8)
+    later["metadata"]["annotations"] = {"harness/from": "2s"}
+    taint = {"taints": [{"key": "broken", "effect": "NoExecute"}], "unschedulable": True}
+    times = {"name": "n0", "annotations": {"harness/from": "3s"}}
+    change = {"apiVersion": "v1", "kind": "Node", "metadata": times, "spec": taint}
+    manifests = [node("n0", 8), later, flavor(), queue("q", cpu=16), change]
+    where = unrolled(cluster_from(manifests, "the test"), None)
+    for_a_time = [{"key": "broken", "operator": "Exists", "tolerationSeconds": 5}]
+    tolerant = pod_set("main", 1, 2, tolerations=json.dumps(for_a_time))
+    happened = Happened(where, Jobs().add("a", "q", 2).add("b", "q", pod_sets=(tolerant,), seconds=20))
+    assert happened.lines("admit") == ["0 admit a", "0 admit b"]
+    evictions = [f"{time}: DeletionByTaintManager" for time in ("3 evict a", "8 evict b")]
+    assert happened.lines("evict") == evictions
+    assert bound(happened) == ["0 a on n0", "0 b on n0", "3 a-r1 on n1", "8 b-r1 on n1"]
 
 
 def test_an_admitted_job_waits_for_its_nodes_holding_quota() -> None:
