@@ -317,6 +317,7 @@ class Binder:
     def forget(self, job: Job) -> None:
         """A job is over."""
         self._places.pop(job.index, None)
+        self._going.discard(job.index)
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
 

@@ -56,11 +56,12 @@ class NodeFailures:
         self._pods = pods
         self.controller = NodeController(gates, cluster.nodes.values(), pods, scheduler.flavors)
         self.cycles = False
-        self._asked: set[int] = set()
+        self._asked: set[tuple[int, bool]] = set()
 
     def advance(self, now: int) -> None:
         """It is that late: whoever is to be tried once more now is ready."""
-        self._asked.discard(now)
+        if self._asked:
+            self._asked -= {(now, False), (now, True)}
         self.cycles = self._scheduler.second_passes.advance(now)
 
     def change(self, edit: Edit, now: int) -> Iterator[Decision]:
@@ -95,12 +96,16 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """The instants to ask for."""
-        due = (self._scheduler.second_passes.due, self.controller.due, self._wakes.due)
-        for each in due:
-            if each is not None and each not in self._asked:
-                self._asked.add(each)
-                yield Wake(each)
+        """The instants to ask for; who was tried in vain again and again keeps no replay alive."""
+        second = self._scheduler.second_passes
+        for due, idle in (
+            (second.due, second.in_vain),
+            (self.controller.due, False),
+            (self._wakes.due, False),
+        ):
+            if due is not None and (due, idle) not in self._asked:
+                self._asked.add((due, idle))
+                yield Wake(due, idle)
 
     def _look(self, node: str, now: int) -> Iterator[Decision]:
         assigned = [
@@ -120,9 +125,7 @@ class NodeFailures:
             failed = [workload.unhealthy, node]
             yield self.evict(workload, failed, "a second node failed before the first one was replaced")
 
-    def evict(
-        self, workload: Workload, nodes: Sequence[str], why: str = "there is no other place for its pods"
-    ) -> Preempt:
+    def evict(self, workload: Workload, nodes: Sequence[str], why: str = _NO_PLACE) -> Preempt:
         """A workload goes because of nodes that failed."""
         self._leave(Target(workload, NODE_FAILURES))
         message = f"{'nodes' if len(nodes) > 1 else 'node'} {' and '.join(nodes)} failed: {why}"

@@ -336,7 +336,7 @@ class KueuePolicy:
     def standing(self, now: int) -> Standing | None:
         """See `Policy`; only for pods that wait for a node it asks for idle wakes."""
         scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None
-        if pods is None:
+        if pods is None or scheduler.second_passes.due is not None:
             return None
         state = (*pods.state, self._blocked, scheduler.standing())
         return Standing(state, (scheduler.cycles, scheduler.heads, *pods.counts))

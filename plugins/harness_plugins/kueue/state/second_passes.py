@@ -15,6 +15,9 @@ from harness_plugins.kueue.state.workload import Workload
 _LONGEST = 30
 """Seconds, the longest pause between two tries."""
 
+_MOST = 6
+"""Tries after which nothing is counted any more."""
+
 
 class SecondPass(NamedTuple):
     """A workload as it was when its timer was set for the first time.
@@ -23,7 +26,7 @@ class SecondPass(NamedTuple):
         workload: the workload.
         placed: where its pods were.
         node: the node that had failed.
-        tries: how often it was tried in vain.
+        tries: how often it was tried in vain, six times at the most.
     """
 
     workload: Workload
@@ -63,18 +66,23 @@ class SecondPasses:
         """When the next timer ends, also one that has become pointless; None where none runs."""
         return self._timers[0][0] if self._timers else None
 
+    @property
+    def in_vain(self) -> bool:
+        """Whether whose timer ends next was tried so often that only others could help."""
+        return bool(self._timers) and 1 << self._timers[0][2].tries > _LONGEST
+
     def add(self, one: SecondPass) -> None:
         """A workload is to be tried once more, unless it waits for that already."""
         if one.workload in self._waiting:
             return
         self._waiting[one.workload] = None
         self._serial += 1
-        pause = min(1 << min(one.tries, 8), _LONGEST)
+        pause = min(1 << one.tries, _LONGEST)
         heappush(self._timers, (self._now + pause * SECOND, self._serial, one))
 
     def put_back(self, one: SecondPass) -> None:
         """A workload was tried in vain."""
-        self.add(one._replace(tries=one.tries + 1))
+        self.add(one._replace(tries=min(one.tries + 1, _MOST)))
 
     def cancel(self, workload: Workload) -> None:
         """A workload is over, or told to go; its timers run to their end all the same."""
