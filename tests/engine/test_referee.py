@@ -17,7 +17,6 @@ from harness import (
     Admit,
     Bind,
     Decision,
-    Displace,
     Job,
     Nominate,
     Note,
@@ -81,9 +80,8 @@ def told(decide: Any) -> type[Greedy]:
         (POOL, lambda j: [Admit(j["large"])], "has 4m of cpu free, not 5m"),
         (POOL, lambda j: [Bind(j["small"], range(1), "n1")], "there is no node 'n1'"),
         (POOL, lambda j: [Preempt(j["small"], None, "why")], "holds nothing that could be preempted"),
-        (POOL, lambda j: [Admit(j["gang"]), Displace(j["gang"], range(1), "why")], "only from nodes"),
-        (NODES, lambda j: [Displace(j["gang"], range(1), "why")], "only pods of an admitted job"),
-        (NODES, lambda j: [Admit(j["gang"]), Displace(j["gang"], range(1), "why")], "hold nothing, or are"),
+        (POOL, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "as a whole"),
+        (NODES, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "hold nothing"),
         (NODES, lambda j: [Note(j["gang"], MARK, "n1")], "it was not admitted, so it has no places"),
         (NODES, lambda j: [Admit(j["gang"]), Note(j["gang"], "hope", "n1")], "there is no note 'hope'"),
         (
@@ -324,19 +322,19 @@ def test_partial_admission_within_bounds_is_accepted() -> None:
     assert (stint.pods, stint.amounts) == (3, {"cpu": 5})
 
 
-def test_displaced_pods_wait_again_and_their_job_keeps_its_quota() -> None:
+def test_evicted_pods_wait_again_and_their_admitted_job_keeps_its_quota() -> None:
     """The other two stay bound and idle; what was noted is recorded with its node."""
 
-    class Displaces(Greedy):
+    class EvictsOne(Greedy):
         def cycle(self, now: int) -> Iterator[Decision]:
             for job in [job for job in self.waiting if job.id == "gang"][: now == 0]:
                 yield Admit(job)
                 yield Bind(job, range(3), "n1")
                 yield Note(job, MARK, "n1", {"why": "it failed"})
-                yield Displace(job, range(1, 2), "why")
+                yield Preempt(job, None, "why", range(1, 2))
                 yield Bind(job, range(1, 2), "n2")
 
-    happened = replayed(Displaces, Script().job("gang", cpu=1, pods=3, seconds=10), NODES)
+    happened = replayed(EvictsOne, Script().job("gang", cpu=1, pods=3, seconds=10), NODES)
     (mark,) = happened.of("mark")
     assert (mark.node, mark.detail) == ("n1", {"why": "it failed"})
     (evicted,) = happened.of("evict")

@@ -15,6 +15,8 @@ from harness.testing.checks.life import IllegalError, Life
 _DELIVERED = {"finish": 0, "gone": 1, "requeue": 1, "start": 2, "submit": 3}
 """What happens by itself when an instant begins, in this order; then the policy decides."""
 _DECIDED = 4
+_OUTSIDE_OF_CYCLES = ("evict", "mark", "unmark")
+"""What follows at once from nodes that change, and from tolerations that end."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,8 @@ class History:
         action, last = row["action"], self._delivered
         rank = _DELIVERED.get(action)
         if rank is None:
-            before = row["action"] != "evict"  # nodes that change evict, and so do tolerations that end
-            if before and last is not None and last[0] < _DECIDED and row["cycle"] <= last[2]:
+            early = last is not None and last[0] < _DECIDED and row["cycle"] <= last[2]
+            if early and action not in _OUTSIDE_OF_CYCLES:
                 yield Broken("time.cycle", at(row), "is decided before a cycle began")
             self._delivered = (_DECIDED, "", row["cycle"])
             return

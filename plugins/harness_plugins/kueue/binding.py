@@ -317,7 +317,6 @@ class Binder:
     def forget(self, job: Job) -> None:
         """A job is over."""
         self._places.pop(job.index, None)
-        self._going.discard(job.index)
         self._pods.pop(job.index, None)
         self._ended.pop(job.index, None)
 
