@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from harness.cluster.model import Cluster
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import Rule, Step
 
@@ -23,6 +24,19 @@ class Capacity(Rule):
         self._places: dict[str, dict[int, str]] = {}
         self._since: dict[str, dict[tuple[str, int], int]] = {}  # place -> the pods there, and since when
         self._lost = sorted(facts.removed, reverse=True)
+        self._quotas: dict[tuple[str, str, str, str], tuple[int, int]] = {}
+        self._beyond: dict[str, int] = {}  # without nodes, by how much quotas fell since all was free
+        self.change(facts.start)
+
+    def change(self, now: int) -> None:
+        """What there is from now on; nobody loses what he holds."""
+        if self.facts.on_nodes:
+            return
+        before, self._quotas = self._quotas, _quotas(self.facts.cluster)
+        for key, amounts in before.items():
+            after = self._quotas.get(key, (0, 0))
+            fell = max(was - becomes for was, becomes in zip(amounts, after, strict=True))
+            self._beyond[key[-1]] = self._beyond.get(key[-1], 0) + max(0, fell)
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """What is too much once a decision took effect.
@@ -50,12 +64,12 @@ class Capacity(Rule):
         if not place:
             room = self.facts.cluster.capacity
         else:
-            node = self.facts.nodes_at(step.row["time"]).get(place)
+            node = self.facts.cluster.nodes.get(place)
             room = {} if node is None else node.allocatable
         for resource in resources:
             amount = self._held[place][resource]
             unlimited = not self.facts.on_nodes or (resource == PODS and place and PODS not in room)
-            limit = room.get(resource, amount if unlimited else 0)
+            limit = room.get(resource, amount if unlimited else 0) + self._beyond.get(resource, 0)
             if amount > limit:
                 what = f"{amount} of {resource} are held of {limit}"
                 yield Broken("capacity.node" if place else "capacity.cluster", step.where, what)
@@ -72,4 +86,22 @@ class Capacity(Rule):
         amounts = {**step.life.asked.part_of(pod).requests, **({PODS: 1} if self.facts.on_nodes else {})}
         for resource, amount in amounts.items():
             held[resource] = held.get(resource, 0) + sign * amount
+            if not held[resource]:
+                self._beyond.pop(resource, None)
         return amounts
+
+
+def _quotas(cluster: Cluster) -> dict[tuple[str, str, str, str], tuple[int, int]]:
+    """Kind and name of an owner, flavor and resource -> the nominal quota, and what of it others may have."""
+    owners = {("queue", name): each.resource_groups for name, each in cluster.cluster_queues.items()}
+    owners |= {("cohort", name): each.resource_groups for name, each in cluster.cohorts.items()}
+    return {
+        (*owner, flavor.flavor, resource): (
+            quota.nominal,
+            quota.nominal if quota.lending_limit is None else min(quota.nominal, quota.lending_limit),
+        )
+        for owner, groups in owners.items()
+        for group in groups
+        for flavor in group.flavors
+        for resource, quota in flavor.resources.items()
+    }

@@ -76,7 +76,7 @@ def check_run(
 
     Args:
         run: a run, with or without metrics.
-        cluster: what it was replayed on.
+        cluster: what it was replayed on; rules go by what it was at the time of each decision.
         trace: what was replayed.
         rules: names of `RULES`; by default those that the run's policy keeps, if it is a built-in one.
 
@@ -84,8 +84,7 @@ def check_run(
         What is broken; empty if all is well.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or begins with pods or Workloads; or something
-            else than nodes changes.
+        InputError: the run is not of this cluster and trace, or begins with pods or Workloads.
         OptionError: there is no such rule.
         RunError: a table is damaged.
     """
@@ -98,6 +97,9 @@ def check_run(
     followers = [Capacity(facts), *(RULES[name](facts) for name in names)]
     found: list[Broken] = []
     for step in history.steps():
+        if facts.changes_by(step.row):
+            for each in followers:
+                each.change(step.row["time"])
         for each in followers:
             found += each.turn(step)
     if history.broken:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from harness.cluster.kinds.elastic import ACK, KOORDINATORS, ElasticQuota, semantics_of
+from harness.cluster.kinds.elastic import ACK, CAPACITY, KOORDINATORS, ElasticQuota, leaves_of, semantics_of
 from harness.testing.checks.facts import Asked, Broken, Facts, by_node
 from harness.testing.checks.history import Rule, Step
 
@@ -25,12 +25,38 @@ class Elastic(Rule):
         self._quotas = facts.cluster.elastic_quotas
         options = facts.run.info["policy"]["options"]
         self._falls_back = facts.run.info["policy"]["name"] == "auto" and options.get("autoBy") != "cluster"
-        self._semantics = semantics_of(self._quotas, options.get("semantics"))
+        self._semantics = semantics_of(facts.ever.elastic_quotas, options.get("semantics"))
         key, _, value = options.get("protectedLabel", "").partition("=")
         self._protected = (key, value)
         self._holds: Used = {name: {} for name in self._quotas}
         self._stays: Used = {name: {} for name in self._quotas}
         self._counted: dict[str, tuple[set[int], set[int]]] = {}
+        self._charged: dict[tuple[str, int], list[str]] = {}  # which quotas a pod counts against
+
+    def change(self, now: int) -> None:
+        """Quotas are others from now on, and count all pods anew; those of scheduler-plugins count none."""
+        before = self._quotas
+        self._quotas = self.facts.cluster.elastic_quotas
+        for used in (self._holds, self._stays):
+            used.clear()
+            used.update({name: {} for name in self._quotas})
+        for name, (holds, stays) in self._counted.items():
+            asked = self.facts.jobs[name]
+            for pod in holds:
+                key = name, pod
+                if self._semantics == CAPACITY:
+                    kept = [each for each in self._charged[key] if each in before and each in self._quotas]
+                    self._charged[key] = kept
+                else:
+                    self._charged[key] = [each.name for each in self._line(asked, pod)]
+            self._charge(asked, self._holds, holds, 1)
+            self._charge(asked, self._stays, stays, 1)
+
+    def _charge(self, asked: Asked, used: Used, pods: Iterable[int], sign: int) -> None:
+        for pod in pods:
+            for quota in self._charged[asked.name, pod]:
+                for resource, amount in asked.part_of(pod).requests.items():
+                    used[quota][resource] = used[quota].get(resource, 0) + sign * amount
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Whether a quota is above its bounds, and whether a preemption is allowed."""
@@ -42,7 +68,7 @@ class Elastic(Rule):
 
     def _line(self, asked: Asked, pod: int) -> list[ElasticQuota]:
         """The quota of a pod and those above it: by its label, its namespace, its queue."""
-        leaves = {name: quota for name, quota in self._quotas.items() if not quota.is_parent}
+        leaves = leaves_of(self._quotas)
         local = self.facts.cluster.local_queues.get((asked.namespace, asked.queue))
         names = [asked.part_of(pod).labels.get(_QUOTA, "")]
         names += [name for name, quota in leaves.items() if asked.namespace in quota.namespaces]
@@ -59,14 +85,14 @@ class Elastic(Rule):
         life = step.life
         holds = set(life.holds)
         stays = {pod for pod, hold in life.holds.items() if hold.due is None}
-        before = self._counted.get(life.asked.name, (set(), set()))
+        asked = life.asked
+        before = self._counted.get(asked.name, (set(), set()))
+        for pod in holds - before[0]:
+            self._charged[asked.name, pod] = [each.name for each in self._line(asked, pod)]
         for used, old, new in ((self._holds, before[0], holds), (self._stays, before[1], stays)):
-            for pod in old ^ new:
-                sign = 1 if pod in new else -1
-                for quota in self._line(life.asked, pod):
-                    for resource, amount in life.asked.part_of(pod).requests.items():
-                        used[quota.name][resource] = used[quota.name].get(resource, 0) + sign * amount
-        self._counted[life.asked.name] = holds, stays
+            self._charge(asked, used, old - new, -1)
+            self._charge(asked, used, new - old, 1)
+        self._counted[asked.name] = holds, stays
 
     def _bound(self, step: Step) -> Iterator[Broken]:
         (pod,) = step.pods
@@ -83,7 +109,7 @@ class Elastic(Rule):
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
         """All quotas within the root's guarantee, or without a root within the sum of guarantees."""
-        leaves = [quota for quota in self._quotas.values() if not quota.is_parent]
+        leaves = list(leaves_of(self._quotas).values())
         tops = [quota for quota in self._quotas.values() if not quota.parent]
         for resource in asks:
             least = sum(quota.min_of(resource) for quota in (tops if self._semantics == ACK else leaves))

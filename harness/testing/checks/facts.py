@@ -13,7 +13,7 @@ import polars.selectors as cs
 from harness.base.errors import InputError
 from harness.base.json_text import parse_json
 from harness.base.tables.schemas import TIMELINE_QUEUE
-from harness.cluster.changes.edits import at_arrival, by_arrival
+from harness.cluster.changes.edits import at_arrival, by_arrival, ever
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.kinds.pod_groups import Membership, membership_of
 from harness.cluster.kinds.selectors import Toleration
@@ -31,6 +31,9 @@ Row = Mapping[str, Any]
 
 _OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, "TerminatedByKueue")
 """Why pods alone go whose node changes."""
+
+_BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))
+"""What comes before the changes of its instant: ends, and what is gone, starts again or starts by its time."""
 
 
 def by_node(row: Row) -> bool:
@@ -117,21 +120,20 @@ class Facts:
     """A run with the trace and the cluster that it was made of.
 
     Attributes:
-        run, cluster: the same.
+        run: the same.
+        cluster: as it is at first, and then as it was at the decision that is looked at.
+        ever: with all objects that there are at some time.
         jobs: the jobs that arrived, in the order of `jobs.parquet`; by name.
         missing: names in `jobs.parquet` that the trace does not have.
         table: the rows of `jobs.parquet`, times in microseconds since the origin.
         decisions: the rows of `decisions.parquet`, likewise.
         losses: the loss model.
         on_nodes: whether the cluster has nodes.
-        nodes: the nodes by name, as they are from some times on; the first ones from the beginning.
         removed: when nodes are removed, and which.
-        known: the names of all nodes that there are at some time.
         end: when the run ended.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or began with work that ran already; or what
-            changes are not nodes.
+        InputError: the run is not of this cluster and trace, or began with work that ran already.
     """
 
     def __init__(self, run: Run, cluster: Cluster, trace: Trace) -> None:
@@ -145,23 +147,20 @@ class Facts:
                 "runs that begin with pods or Workloads of the manifests cannot be checked",
                 hint="leave these manifests out",
             )
-        edits = [edit for each in cluster.changes for edit in each.edits]
-        others = [edit for edit in edits if edit.kind != "Node"]
-        if others:
-            raise InputError(f"runs in which {others[0]} changes cannot be checked: only nodes may change")
-        self.run, self.cluster = run, cluster
+        self.run, self.cluster, self.ever = run, cluster, ever(cluster)
+        self._ahead = list(cluster.changes)
         self._classes = by_arrival(cluster)
         self.losses: Losses = parse_losses(info["settings"]["on_preemption"])
         self.on_nodes = bool(cluster.nodes) or cluster.nodes_change
-        self.nodes: list[tuple[int, Mapping[str, Node]]] = [(NEVER, cluster.nodes)]
+        self._nodes: list[tuple[int, Mapping[str, Node]]] = [(NEVER, cluster.nodes)]
         self.removed: dict[int, set[str]] = {}
-        for at, of_instant in cluster.changes:
-            for edit in of_instant:
-                cluster = edit.on(cluster)
-                if edit.after is None:
-                    self.removed.setdefault(at, set()).add(edit.name)
-            self.nodes.append((at, cluster.nodes))
-        self.known = frozenset(name for _, nodes in self.nodes for name in nodes)
+        for at, edits in cluster.changes:
+            for edit in edits:
+                if edit.kind == "Node":
+                    cluster = edit.on(cluster)
+                    if edit.after is None:
+                        self.removed.setdefault(at, set()).add(edit.name)
+            self._nodes.append((at, cluster.nodes))
         self.start, self.end = info["window"]
         self.table = run.micros("jobs").collect().to_dicts()
         self.decisions = run.micros("decisions").collect().to_dicts()
@@ -177,9 +176,25 @@ class Facts:
             for group in self._groups(job):
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
 
+    def changes_by(self, row: Row) -> bool:
+        """Whether the cluster changes before a decision; it is as it was then from now on.
+
+        Ends, and what is gone, start again or start by their time, come before the changes of an instant.
+        """
+        changed = False
+        while self._ahead and self._ahead[0].at + (row["action"] in _BEFORE_CHANGES) <= row["time"]:
+            for edit in self._ahead.pop(0).edits:
+                self.cluster = edit.on(self.cluster)
+                changed = True
+        return changed
+
+    def is_instant_of_change(self, time: int) -> bool:
+        """Whether something changes of the cluster then."""
+        return any(at == time for at, _ in self.ever.changes)
+
     def nodes_at(self, time: int) -> Mapping[str, Node]:
         """The nodes once all that changes at an instant has."""
-        return self.nodes[bisect_right(self.nodes, time, key=lambda each: each[0]) - 1][1]
+        return self._nodes[bisect_right(self._nodes, time, key=lambda each: each[0]) - 1][1]
 
     def importance(self, job: Asked) -> int:
         """The priority that pods of a job may count as: the highest one of any job of their pod groups."""

@@ -47,6 +47,9 @@ class Rule(ABC):
     def turn(self, step: Step) -> Iterator[Broken]:
         """What a decision that took effect breaks."""
 
+    def change(self, now: int) -> None:  # noqa: B027 most rules keep nothing of the cluster
+        """The cluster of the facts is another one from now on."""
+
     def close(self) -> Iterator[Broken]:
         """What is broken over the whole run."""
         yield from ()
@@ -153,7 +156,7 @@ class History:
             by = self.lives.get(row["by"])
             if by is None or by.state != "alive" or row["by"] == row["job_id"]:
                 yield Broken("invented.by", at(row), f"its preemptor {row['by']} is not alive, or itself")
-        there = self.facts.nodes_at(row["time"]) if row["action"] == "bind" else self.facts.known
+        there = self.facts.nodes_at(row["time"]) if row["action"] == "bind" else self.facts.ever.nodes
         if row["node"] is not None and row["node"] not in there:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
 

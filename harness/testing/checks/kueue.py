@@ -18,6 +18,7 @@ LONGEST = 10 * MINUTE
 _NO_PLACE = "NodeFailures"
 """Why a job goes that lost nodes of a topology, and has no others."""
 
+_BY_STOPS = ("ClusterQueueStopped", "LocalQueueStopped")
 _TIMED_OUT = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
 
 
@@ -83,9 +84,13 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
-        """Without a preemptor only those go whose pods were not ready in time, or have no place any more."""
+        """Without a preemptor those go whose queue is drained, who lost nodes, or were not ready in time."""
         waits = self._waits
-        if step.row["reason"] == _NO_PLACE and self.facts.cluster.nodes_change:
+        if step.row["reason"] == _NO_PLACE and self.facts.ever.nodes_change:
+            return
+        if step.row["reason"] in _BY_STOPS and self._is_drained(step.life.asked):
+            if not self.facts.is_instant_of_change(step.row["time"]):
+                yield Broken("kueue.drain", step.where, "nothing changes now that would drain its queue")
             return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
             yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
@@ -93,6 +98,13 @@ class Kueue(ClusterQuotas):
         due = self._admitted[step.life.asked.name] // SECOND * SECOND + waits.timeout
         if step.row["time"] != due:
             yield Broken("kueue.timeout", step.where, f"its time-out is at {due} us")
+
+    def _is_drained(self, asked: Asked) -> bool:
+        """Whether the queue of a job, or the door to it, is to be empty."""
+        cluster = self.facts.cluster
+        stops = [cluster.cluster_queues.get(asked.quota or "")]
+        doors = [cluster.local_queues.get((asked.namespace, asked.queue))]
+        return any(each is not None and each.stop_policy == "HoldAndDrain" for each in (*stops, *doors))
 
     def _borrows(self, node: Node, now: int) -> bool:
         """Whether a queue uses more than is its own, by what Kueue knows.

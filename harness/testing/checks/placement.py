@@ -30,7 +30,7 @@ class Placement(Rule):
         if row["action"] != "bind":
             return
         (pod,) = step.pods
-        part, node = asked.part_of(pod), self.facts.nodes_at(row["time"])[row["node"]]
+        part, node = asked.part_of(pod), self.facts.cluster.nodes[row["node"]]
         chosen = self._flavors.get(asked.name, {}).get(part.name, {})
         flavors = [self.facts.cluster.flavors[name] for name in chosen.values()]
         tolerations = [*part.tolerations, *(each for flavor in flavors for each in flavor.tolerations)]

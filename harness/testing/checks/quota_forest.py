@@ -33,6 +33,11 @@ class QuotaForest:
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        self.used: dict[Node, dict[Cell, int]] = {}
+        self.become(cluster)
+
+    def become(self, cluster: Cluster) -> None:
+        """What there is from now on; what queues use stays."""
         self._owners: dict[Node, ClusterQueue | Cohort] = {
             **{Node("queue", name): queue for name, queue in cluster.cluster_queues.items()},
             **{Node("cohort", name): cohort for name, cohort in cluster.cohorts.items()},
@@ -42,7 +47,8 @@ class QuotaForest:
             above = self.above(node)
             if above is not None:
                 self._below[above].append(node)
-        self.used: dict[Node, dict[Cell, int]] = {node: {} for node in self._owners}
+        for node in self._owners:
+            self.used.setdefault(node, {})
         self._known: dict[tuple[Node, Cell], tuple[int, int]] = {}
 
     def cells(self) -> list[Cell]:

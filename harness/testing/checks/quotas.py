@@ -27,15 +27,29 @@ class ClusterQuotas(Rule):
         self.stays, self.holds = QuotaForest(facts.cluster), QuotaForest(facts.cluster)
         self._flavors: dict[str, dict[str, dict[str, str]]] = {}
         self._counted: dict[str, tuple[dict[Cell, int], dict[Cell, int]]] = {}
+        self._changed: list[Broken] = []  # what was broken when the cluster changed
         self._over: dict[tuple[str, str], int] = {}
         self._since = facts.start
         self._cells = self.holds.cells()
+        self._excused: dict[tuple[str, Cell], int] = {}  # what is over quota because that has fallen
+
+    def change(self, now: int) -> None:
+        """Quotas are others from now on; what is used stays, also where that is too much."""
+        self._changed = list(self._pass(now))
+        for forest in (self.stays, self.holds):
+            forest.become(self.facts.cluster)
+        self._cells = self.holds.cells()
+        for name in self.facts.cluster.cluster_queues:
+            for cell in self._cells:
+                self._excused[name, cell] = self.stays.over(Node("queue", name), cell)
 
     def turn(self, step: Step) -> Iterator[Broken]:
         """Whether an admission keeps to all quotas."""
         row, life = step.row, step.life
         name = life.asked.quota
         node = Node("queue", name or "")
+        changed, self._changed = self._changed, []
+        yield from changed
         if row["time"] > self._since:
             yield from self._pass(row["time"])
         if row["action"] == "admit":
@@ -116,8 +130,8 @@ class ClusterQuotas(Rule):
             for cell in self._cells:
                 if not self.holds.used[node].get(cell):
                     continue
-                over = self.holds.over(node, cell)
-                if over and self.stays.over(node, cell):
+                over, explained = self.holds.over(node, cell), self._excused.get((name, cell), 0)
+                if over and self.stays.over(node, cell) > explained:
                     what = (
                         f"uses {over} of {cell} too much until {now} us, which nothing that leaves explains"
                     )

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from harness.api import replay
 from harness.base.units import INT64_MAX, SECOND, exact_duration
+from harness.cluster.changes.timed import has_times
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
 from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes, pod_group
+from harness.testing.worlds.events import events
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
 from harness.testing.worlds.node_events import node_events as changes_of
 from harness.trace.trace import Trace
@@ -75,8 +77,10 @@ class World:
 
     def describe(self) -> str:
         """What it is, in a few lines; the first one makes it again."""
-        kinds = [manifest["kind"] for manifest in self.manifests]
+        kinds = [manifest["kind"] for manifest in self.manifests if not has_times(manifest)]
         counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
+        if len(kinds) < len(self.manifests):
+            counts.append(f"{len(self.manifests) - len(kinds)} patches with a time")
         asks = [
             f"{name.removeprefix('request.')} {int((self.frame[name] * self.frame['pods']).sum()):,}"
             for name in self.frame.columns
@@ -223,6 +227,8 @@ def random_world(seed: int, *, jobs: int | None = None, node_events: bool = Fals
     grouping = Chance(seed, "groups")
     groups = pod_groups(grouping, trace) if grouping.percent(25) else {}
     manifests += [pod_group(name, least) for name, least in groups.items()]
+    changing = Chance(seed, "events")
+    manifests += events(changing, manifests) if changing.percent(33) else []
     if node_events:
         there = [each for each in manifests if each["kind"] == "Node"]
         manifests += changes_of(Chance(seed, "node events"), there, units)

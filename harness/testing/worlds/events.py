@@ -1,0 +1,115 @@
+"""Random changes of quotas: patches with a time over the queues, cohorts and elastic quotas of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from harness.base.units import INT64_MAX, format_amount, parse_quantity, round_up
+from harness.cluster.changes.timed import FROM, UNTIL
+from harness.testing.worlds.chance import Chance
+from harness.testing.worlds.clusters import Manifest
+
+_LATEST = 90
+"""Seconds after the origin by which the last change begins."""
+
+_OF_QUEUES = ("quotas", "quotas", "quotas", "stop", "stop", "weight", "preemption")
+_RECLAIM = ("Never", "LowerPriority", "Any")
+_FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
+
+
+def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
+    """One to five patches with a time, of which most end again.
+
+    Args:
+        chance: decides.
+        manifests: what they change.
+    """
+    kinds = (*["ClusterQueue"] * 3, "Cohort", "ElasticQuota", "ElasticQuotaTree", "ElasticQuotaTree")
+    there = {kind: [each for each in manifests if each["kind"] == kind] for kind in kinds}
+    found = []
+    for _ in range(chance.between(1, 5)):
+        several = there[chance.choice([kind for kind in kinds if there[kind]])]
+        changed = chance.choice(several)
+        begin = chance.between(1, _LATEST)
+        times = {FROM: f"{begin}s"}
+        if chance.percent(70):
+            times[UNTIL] = f"{begin + chance.between(1, 60)}s"
+        metadata = {**changed["metadata"], "annotations": times}
+        found.append({**changed, "metadata": metadata} | _patch(chance, changed))
+    return found
+
+
+def _patch(chance: Chance, changed: Manifest) -> Manifest:
+    """What becomes of an object."""
+    match changed["kind"]:
+        case "ClusterQueue":
+            return {"spec": _of_queue(chance, changed["spec"])}
+        case "Cohort":
+            return {"spec": {"fairSharing": {"weight": chance.choice(("0", "1", "2"))}}}
+        case "ElasticQuota":
+            return {"$patch": "delete"} if chance.percent(15) else {"spec": _less(chance, changed["spec"])}
+    return {"spec": {"root": _of_tree(chance, changed["spec"]["root"])}}
+
+
+def _of_queue(chance: Chance, spec: Mapping[str, Any]) -> Manifest:
+    """Other quotas, a stop, another weight, or other policies."""
+    match chance.choice(_OF_QUEUES):
+        case "quotas":
+            return {"resourceGroups": [_group(chance, each) for each in spec["resourceGroups"]]}
+        case "stop":
+            return {"stopPolicy": chance.choice(("Hold", "HoldAndDrain", "HoldAndDrain"))}
+        case "weight":
+            return {"fairSharing": {"weight": chance.choice(("0", "1", "3"))}}
+    reclaim = ("LowerPriority", "Any") if "borrowWithinCohort" in spec["preemption"] else _RECLAIM
+    return {
+        "preemption": {
+            "withinClusterQueue": chance.choice(("Never", "LowerPriority")),
+            "reclaimWithinCohort": chance.choice(reclaim),
+        }
+    }
+
+
+def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
+    """The quotas of a resource group, each so many times as large; limits of lending follow."""
+    flavors = []
+    for flavor in group["flavors"]:
+        resources = []
+        for each in flavor["resources"]:
+            factor, name = chance.choice(_FACTORS), each["name"]
+            quota = {"name": name, "nominalQuota": _times(name, each["nominalQuota"], factor)}
+            if "lendingLimit" in each:
+                quota["lendingLimit"] = _times(name, each["lendingLimit"], min(factor, Fraction(1)))
+            resources.append(quota)
+        flavors.append({"name": flavor["name"], "resources": resources})
+    return {"flavors": flavors}
+
+
+def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
+    """Less is guaranteed of some resources, or less is allowed; never less than is guaranteed."""
+    least, most = dict(bounds["min"]), dict(bounds["max"])
+    for name in least:
+        if chance.percent(60):
+            least[name] = _times(name, least[name], chance.choice((Fraction(0), Fraction(1, 2))))
+        if chance.percent(60):
+            bound = _times(name, most[name], Fraction(1, 2))
+            most[name] = max(bound, least[name], key=parse_quantity)
+    return {"min": least, "max": most}
+
+
+def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
+    """One leaf of a tree has less, or is gone where others are beside it."""
+    children = node.get("children", ())
+    if not children:
+        return {"name": node["name"], **_less(chance, node)}
+    child = chance.choice(children)
+    if len(children) > 1 and not child.get("children") and chance.percent(15):
+        return {"name": node["name"], "children": [{"name": child["name"], "$patch": "delete"}]}
+    return {"name": node["name"], "children": [_of_tree(chance, child)]}
+
+
+def _times(resource: str, quantity: str | int, factor: Fraction) -> str:
+    """So many times an amount, rounded down."""
+    amount = round_up(resource, parse_quantity(quantity))
+    return format_amount(resource, min(INT64_MAX, int(amount * factor)))
