@@ -97,13 +97,16 @@ def check_run(
     followers = [Capacity(facts), *(RULES[name](facts) for name in names)]
     found: list[Broken] = []
     for step in history.steps():
-        if facts.changes_by(step.row):
+        for at in facts.changes_by(step.row["time"], step.row["action"]):
             for each in followers:
-                each.change(step.row["time"])
+                each.change(at)
         for each in followers:
             found += each.turn(step)
     if history.broken:
         return history.broken
+    for at in facts.changes_by(facts.end):
+        for each in followers:
+            each.change(at)
     for each in followers:
         found += each.close()
     return [*found, *check_tables(history)]

@@ -142,8 +142,10 @@ class Elastic(Rule):
         """The same quota takes from what is less important; another one from what is borrowed."""
         if not by.preempts:
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
-        if not ours and self._falls_back:
-            theirs = ours  # who has no quota preempts as kube-scheduler does, from quotas too
+        if self._falls_back and not all(self._line(each, 0) for each in self.facts.mates(by)):
+            theirs = (
+                ours  # who has no quota, or a mate without, preempts as kube-scheduler does, from quotas too
+            )
         elif not ours and self._semantics in (ACK, KOORDINATORS):
             yield Broken("elastic.stranger", step.where, f"{by.name} belongs to no quota")
         if ours[:1] == theirs[:1]:

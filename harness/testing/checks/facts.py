@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -176,17 +176,21 @@ class Facts:
             for group in self._groups(job):
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
 
-    def changes_by(self, row: Row) -> bool:
-        """Whether the cluster changes before a decision; it is as it was then from now on.
+    def changes_by(self, time: int, action: str = "") -> Iterator[int]:
+        """The times of the changes before a decision; at each the cluster is as it is from then on.
 
-        Ends, and what is gone, start again or start by their time, come before the changes of an instant.
+        Ends, and what is gone, starts again or starts by its time, come before the changes of an instant.
+
+        Args:
+            time: of the decision.
+            action: what it is; "" for the end of all.
         """
-        changed = False
-        while self._ahead and self._ahead[0].at + (row["action"] in _BEFORE_CHANGES) <= row["time"]:
-            for edit in self._ahead.pop(0).edits:
+        while self._ahead and self._ahead[0].at + (action in _BEFORE_CHANGES) <= time:
+            at, edits = self._ahead.pop(0)
+            for edit in edits:
                 self.cluster = edit.on(self.cluster)
-                changed = True
-        return changed
+            if edits:
+                yield at
 
     def is_instant_of_change(self, time: int) -> bool:
         """Whether something changes of the cluster then."""
@@ -199,6 +203,11 @@ class Facts:
     def importance(self, job: Asked) -> int:
         """The priority that pods of a job may count as: the highest one of any job of their pod groups."""
         return max([job.priority, *(self._of_groups[group] for group in self._groups(job))])
+
+    def mates(self, job: Asked) -> Iterator[Asked]:
+        """The jobs with pods in a pod group of a job, itself included."""
+        groups = set(self._groups(job))
+        return (each for each in self.jobs.values() if each is job or groups & set(self._groups(each)))
 
     def _groups(self, job: Asked) -> list[Membership]:
         groups = self.cluster.pod_groups

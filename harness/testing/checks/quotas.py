@@ -35,7 +35,7 @@ class ClusterQuotas(Rule):
 
     def change(self, now: int) -> None:
         """Quotas are others from now on; what is used stays, also where that is too much."""
-        self._changed = list(self._pass(now))
+        self._changed += self._pass(now)
         for forest in (self.stays, self.holds):
             forest.become(self.facts.cluster)
         self._cells = self.holds.cells()
@@ -142,6 +142,7 @@ class ClusterQuotas(Rule):
 
     def close(self) -> Iterator[Broken]:
         """What `quota.over` says, where each resource has one flavor: of several the metric knows the sum."""
+        yield from self._changed
         yield from self._pass(self.facts.end)
         if len({resource for _, resource in self._cells}) < len(self._cells):
             return
