@@ -268,6 +268,46 @@ def test_quotas_are_worked_out_for_every_cohort(tmp_path: Path, write_trace: Cal
         assert {broken.rule for broken in found} == expected, found
 
 
+class Follows(Kueueless):
+    """The same, where quotas change."""
+
+    def changed(self, change: Any, now: int) -> None:
+        """Nothing is to be followed."""
+
+
+def changing(kind: str, name: str, begin: int, **spec: Any) -> str:
+    """A patch that holds from a second on."""
+    metadata = {"name": name, "annotations": {"harness/from": f"{begin}s"}}
+    content = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec}
+    return "---\n" + yaml.safe_dump(content)
+
+
+@pytest.mark.parametrize(
+    ("at", "stop", "expected"),
+    [
+        (1, None, set()),
+        (9, None, {"quotas.admission", "quotas.over"}),
+        (1, "Hold", set()),
+        (9, "Hold", {"kueue.stopped", "quotas.admission", "quotas.over"}),
+    ],
+)
+def test_a_check_goes_by_the_quotas_and_stops_of_the_moment(
+    at: int, stop: str | None, expected: set[str], tmp_path: Path, write_trace: Callable[..., Path]
+) -> None:
+    """From 5 s on queue a may borrow nothing and is stopped; what was borrowed before is no fault."""
+    resources = [{"name": "cpu", "borrowingLimit": 0}]
+    alone = [{"flavors": [{"name": "f", "resources": resources}]}]
+    manifests = SMALL + changing("ClusterQueue", "a", 5, resourceGroups=alone)
+    manifests += changing("ClusterQueue", "a", 5, stopPolicy=stop) if stop else ""
+    opened = read_trace(write_trace({"job_id": "x", **OPEN, "request.cpu": 3000, "submit_time": at}), PLUGINS)
+    path = tmp_path / "cluster.yaml"
+    path.write_text(manifests)
+    cluster = read_cluster(path, opened)
+    run = harness.replay(opened, plugin=Follows, cluster=cluster, output=tmp_path, force=True)
+    found = check_run(run, cluster, opened, rules=["kueue"])
+    assert {broken.rule for broken in found} == expected, found
+
+
 def test_preemptions_against_policies_of_kueue_are_named(checked: Checked) -> None:
     """The victim's queue borrows nothing, is in another cohort, or the victim is as important."""
     steps = {0: [("admit", "x")], 1: [("preempt", "x", "y", "Any")]}

@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 from cli_environment import called
 
+from harness.cluster.changes.edits import Edit
+from harness.cluster.changes.over_time import unrolled
 from harness.testing.worlds import PLUGINS, World, random_world
 from harness.testing.worlds.chance import Chance
 from harness.trace.generate.uniform import key_of, splitmix64
@@ -36,7 +38,7 @@ def test_a_seed_is_one_world_everywhere() -> None:
     )
     assert (
         hashlib.sha256(text.encode()).hexdigest()
-        == "9c0523fedd7d3ec95b4059766f6e5b29596c70404427df760101a577396399e5"
+        == "0c017f60995776266ae11070c3ea4bf43b83980058714bc53c1ff82acd02c7b1"
     )
 
 
@@ -62,6 +64,8 @@ def test_every_world_fits_its_cluster_with_nodes_and_without() -> None:
         lambda world: any(cohort.parent for cohort in world.cluster.cohorts.values()),
         lambda world: any(node.taints for node in world.cluster.nodes.values()),
         lambda world: len(world.cluster.pod_groups) > 1,
+        lambda world: any(edit.kind == "ClusterQueue" for edit in edits(world)),
+        lambda world: any(edit.kind == "ElasticQuota" and edit.after is None for edit in edits(world)),
         lambda world: any(quota.is_parent for quota in world.cluster.elastic_quotas.values()),
         lambda world: all(not quota.parent for quota in world.cluster.elastic_quotas.values()),
         lambda world: int((world.frame["pods"] * world.frame.to_dict().get(MEMORY, 0)).sum()) > 2**62,
@@ -70,6 +74,16 @@ def test_every_world_fits_its_cluster_with_nodes_and_without() -> None:
 def test_among_sixty_worlds_there_are_some_of_each_kind(holds: Callable[[World], bool]) -> None:
     """Bursts, jobs without length, gangs, trees of cohorts, taints, two pod sets, sums near 2^63, ..."""
     assert any(holds(world) for world in WORLDS)
+
+
+def edits(world: World) -> list[Edit]:
+    """What changes in it."""
+    return [edit for instant in unrolled(world.cluster, None).changes for edit in instant.edits]
+
+
+def test_in_a_third_of_the_worlds_something_changes() -> None:
+    """Of the others all manifests are there all the time."""
+    assert 15 <= sum(bool(world.cluster.timed) for world in WORLDS) <= 25
 
 
 def test_a_world_says_what_makes_it_again() -> None:

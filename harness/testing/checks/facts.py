@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -142,6 +142,8 @@ class Facts:
         cluster = unrolled(cluster, *begins)
         if info["cluster"]["sha256"] != cluster.digest or info["trace"]["sha256"] != trace.sha256:
             raise InputError(f"{run!r} was not made of this cluster and trace")
+        if "events" not in info["cluster"]:  # or they were ignored
+            cluster = replace(cluster, changes=())
         if cluster.pods or cluster.workloads:
             raise InputError(
                 "runs that begin with pods or Workloads of the manifests cannot be checked",

@@ -164,7 +164,7 @@ class World:
         plugins: Plugins | None = None,
         **changed: Any,
     ) -> Run:
-        """Replay it.
+        """Replay it; for a policy that does not hear of changes as if nothing changed.
 
         Args:
             plugin: a registered policy's name, or a policy class.
@@ -183,6 +183,7 @@ class World:
             options=self.options.get(str(plugin), {}) if options is None else options,
             output=folder,
             plugins=plugins,
+            ignore_events=plugin not in PLUGINS,
             **self._settings(changed),
         )
 
