@@ -33,7 +33,7 @@ _OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, "TerminatedByKueue")
 """Why pods alone go whose node changes."""
 
 _BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))
-"""What comes before the changes of its instant: ends, and what is gone, starts again or starts by its time."""
+"""What comes before the changes of its instant: ends, what is gone or back, and starts by their time."""
 
 
 def by_node(row: Row) -> bool:

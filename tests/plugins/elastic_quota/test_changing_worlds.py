@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -24,6 +25,7 @@ from test_lasting_refusals import crowd
 
 from harness import Cluster
 from harness.base.build import is_compiled
+from harness.base.units import SECOND
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.changes.timed import FROM, UNTIL
 from harness.models.kube import _blocks as blocks
@@ -134,3 +136,33 @@ def test_when_all_pods_are_gone_nothing_is_used_whatever_has_changed(name: str, 
         assert {name: used for name, used in quota.used.items() if used} == {
             name: amount for name, amount in held.items() if amount
         }
+
+
+@pytest.mark.parametrize("name", WORLDS)
+@given(seed=st.integers(0, 10**9))
+@fuzz(4)
+def test_what_changed_before_the_first_arrival_is_as_if_it_had_been_so_always(name: str, seed: int) -> None:
+    """But for quirks of Koordinator, whose quotas remember what they were.
+
+    Timers count from the first instant, so changes are whole rounds of them before the first arrival.
+    """
+    make, options = WORLDS[name]
+    options = {"quirks": "off", **options}
+    where, jobs = make(random.Random(seed))
+    first = jobs.arrivals()[0][0].submit
+    later = [
+        (replace(job, submit=job.submit - first + 210 * SECOND), *rest) for job, *rest in jobs.arrivals()
+    ]
+    manifests: list[Manifest] = [dict(each) for each in where.manifests]
+    always, timed = where, []
+    for patch in events(Chance(seed, "before"), manifests):
+        metadata = dict(patch["metadata"])
+        times = dict(metadata.pop("annotations"))
+        always = always.patched({**patch, "metadata": metadata})
+        times.pop(UNTIL, None)
+        timed.append({**patch, "metadata": {**metadata, "annotations": {FROM: f"{30 * len(timed) + 30}s"}}})
+    where = unrolled(cluster(*manifests, *timed), None)
+    changed, same = (Happened(each, Jobs().of(later), until=RESTS, **options) for each in (where, always))
+    assert [replace(row, cycle=0) for row in changed.decisions.rows] == [
+        replace(row, cycle=0) for row in same.decisions.rows
+    ]
