@@ -280,7 +280,7 @@ def test_a_node_that_fails_tells_its_pods_and_which_node_takes_its_place(
     run = replayed(trace, "\n---\n".join(map(json.dumps, documents)), tmp_path, plugin="kueue-classic")
     said = "\n".join(lines(run, "a"))
     assert "node n-0 failed: its pods are to have other nodes" in said
-    assert "n-0 is gone (DeletionByPodGC): 2 pods were there" in said
+    assert "node n-0 failed (DeletionByPodGC); all 2 pods were there" in said
     assert "node n-0 failed; replaced by n-1\n" in said
     assert "evicted (NodeFailures): 2 pods; node n-1 failed: there is no other place for its pods" in said
 

@@ -41,8 +41,8 @@ class Capacity(Rule):
     def turn(self, step: Step) -> Iterator[Broken]:
         """What is too much once a decision took effect.
 
-        A node may hold more than it has once it has less than before. Who comes then may ask for nothing of
-        which there is too little.
+        A node may hold more than it has once it has less than before. Who comes then may ask for nothing
+        that is too little there.
         """
         name, now = step.life.asked.name, step.row["time"]
         while self._lost and self._lost[-1] < now:
@@ -60,7 +60,7 @@ class Capacity(Rule):
                 yield from self._too_much(step, place, [each for each, amount in added.items() if amount])
 
     def _too_much(self, step: Step, place: str, resources: list[str]) -> Iterator[Broken]:
-        """Of which of these resources a place has too little."""
+        """These of the resources that a place has too little of."""
         if not place:
             room = self.facts.cluster.capacity
         else:

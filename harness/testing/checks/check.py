@@ -56,8 +56,8 @@ def check_run(
 
     - *order*: every action follows what was before it; names of pods, preemptors and nodes exist; nothing is
       invented, and no job is lost;
-    - *time*: it never goes backwards; within an instant ends come first, then what is gone, starts and
-      arrivals; work ends exactly when it is done, by the loss model; grace periods are kept exactly;
+    - *time*: it never goes backwards. Within an instant ends come first, then what is gone, starts and
+      arrivals. Work ends exactly when it is done, by the loss model; grace periods are kept exactly;
     - *capacity*: after every decision, of every node as it is then, or without nodes of the cluster. Nobody
       stays on a node that is gone, and nobody comes to one that has less than it holds;
     - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;

@@ -20,7 +20,7 @@ _FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
 
 
 def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """One to five patches with a time, of which most end again.
+    """One to five patches with a time; most of them end again.
 
     Args:
         chance: decides.

@@ -45,8 +45,8 @@ class SecondPass(NamedTuple):
 class SecondPasses:
     """Who is to be tried once more, and when: after a second, then after two, four and so on.
 
-    A timer that was set runs to its end. Its workload is ready then if it waits for any timer: also where the
-    mark of the node was taken back, or where the workload was evicted, admitted and marked again meanwhile.
+    A timer that was set runs to its end. Its workload is ready then if it waits for any timer. So it is where
+    the mark of the node was taken back, and where the workload was evicted, admitted and marked again.
     """
 
     def __init__(self) -> None:
