@@ -138,8 +138,8 @@ def nodes_replaced(
 
     Args:
         nodes: what there is at first.
-        then: in order of time, microseconds since the origin, and a Node's manifest, or the name of a node that
-            is gone. From then on the node of that name is what the manifest says.
+        then: in order of time, microseconds since the origin, and a Node's manifest, or the name of a node
+            that is gone. From then on the node of that name is what the manifest says.
         make: makes a cluster of manifests.
     """
     nodes = dict(nodes)

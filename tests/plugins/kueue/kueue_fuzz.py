@@ -364,9 +364,10 @@ def _node_patch(random: Random, name: str, at: int) -> Manifest:
     if what == "label":
         metadata["labels"] = {"zone": random.choice("abc")}
         return found
-    taints = [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}] if random.random() < 0.7 else []
-    conditions = [{"type": "Ready", "status": "False"}]
-    return found | {"spec": {"taints": taints}, "status": {"conditions": conditions}}
+    found["status"] = {"conditions": [{"type": "Ready", "status": "False"}]}
+    if random.random() < 0.7:
+        found["spec"] = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}
+    return found
 
 
 def placed(given: World, seed: int) -> World:
