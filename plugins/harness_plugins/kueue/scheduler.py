@@ -484,7 +484,7 @@ class Scheduler:
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
-        """Whether no head has anything new to try, nor is anybody tried again; these cycles are counted then."""
+        """Whether there is nothing new to try, and nobody to try again; then these cycles are counted."""
         if self._heads.stirs or self.second_passes.ready:
             return False
         self.rest(cycles)
