@@ -144,8 +144,8 @@ def cli(ctx: click.Context, blocked: tuple[str, ...]) -> None:
 def _check_stdout(*, mute: bool) -> None:
     if mute:
         raise InputError(
-            "stdout is closed, so that nobody would see results",
-            hint="let it lead somewhere; > /dev/null throws them away",
+            "stdout is closed, so the results would be lost",
+            hint="redirect stdout to a file or a pipe; > /dev/null discards the results",
         )
 
 

@@ -37,10 +37,10 @@ class _Stop(KeyboardInterrupt):
 
 
 def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -> None:
-    """That a watched replay is one replay, whose lines have stdout for themselves.
+    """Check that a watched replay is a single replay, and that nothing else writes to stdout.
 
     Raises:
-        OptionError: there are several, or a JSON document is wanted there.
+        OptionError: there are several replays, or `--json` asks for a document on stdout.
     """
     if len(requests) > 1 or shaken:
         asked = "--shake replays twins" if shaken else f"{len(requests)} are asked for"
@@ -50,8 +50,8 @@ def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -
         )
     if as_json:
         raise OptionError(
-            "--step and --trace-policy print lines where --json has its document",
-            hint="leave --json out, and have the document of the kept run: harness compare RUN --json",
+            "--step and --trace-policy print lines to stdout, and so does --json",
+            hint="leave --json out, and get the document from the kept run: harness compare RUN --json",
         )
 
 

@@ -1,4 +1,4 @@
-"""`harness plugins`: what is installed, what it brings, and why something failed to load; and a new one."""
+"""`harness plugins` lists plugins and why one failed to load, and starts a new one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> Non
     """
     if ctx.invoked_subcommand is not None:
         if as_json or kueue_version is not None:
-            raise click.UsageError("--json and --kueue-version are of the list, and not of its commands")
+            raise click.UsageError("--json and --kueue-version belong to the list, not to its commands")
         return
     if kueue_version is not None:
         click.echo("\n".join(told_of_release(kueue_version, as_json=as_json)))

@@ -225,7 +225,7 @@ class _Owners:
         return None if found is self._of_nobody.get((pod.namespace, pod.name)) else found
 
     def _of(self, line: Sequence[Owner], space: str) -> tuple[Workload | None, int]:
-        """The Workload of the nearest of several owners that has one, and which of them that is."""
+        """The Workload of the nearest owner that has one, and that owner's place in the line."""
         for place, owner in enumerate(line):
             found = self._by_uid.get(owner.uid) if owner.uid else None
             if found is None:
@@ -242,9 +242,9 @@ class _Owners:
         return None, 0
 
     def began(self) -> dict[str, int]:
-        """Workload -> since when its job runs, by the start in the status of what it was made for.
+        """Workload -> when its job started, by the status of the object that the Workload belongs to.
 
-        Where that says none, those say it that were made for it in turn, such as the Jobs of a JobSet.
+        If that status gives no start, the objects below it give it, such as the Jobs of a JobSet.
         """
         found: dict[str, tuple[int, int]] = {}
         for manifest in self._objects.others:

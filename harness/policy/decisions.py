@@ -71,17 +71,17 @@ class Bind:
 class Preempt:
     """Take the resources away from running pods; after their grace period they are gone and wait again.
 
-    What was evicted before the replay began is evicted again, with what is left of its grace period.
+    The replay repeats an eviction that began before it, with the rest of the grace period.
 
     Attributes:
         job: the victim.
         by: the preemptor; None when no job takes its place (a drained queue): recorded as an eviction.
         reason: the component's own word for the rule, such as `InCohortReclamation`.
-        pods: which of its pods; None means all that hold resources and are not terminating yet. On nodes an
-            eviction, which is for nobody, may name some of a job that was admitted as a whole. The job keeps
-            its quota, and they wait to be bound again.
+        pods: which of its pods; None means all that hold resources and are not terminating yet. On nodes, an
+            eviction without a preemptor may name only some pods of a job that was admitted as a whole. The
+            job keeps its quota, and these pods wait to be bound again.
         detail: the figures that justify it.
-        unnamed: whether some job does take its place though nobody knows which: recorded as a preemption.
+        unnamed: whether some job takes its place, though it is unknown which one: recorded as a preemption.
         grace: how long it keeps what it holds, microseconds, recorded as `grace_us` of `detail`; None for the
             job's own grace period.
     """

@@ -28,9 +28,9 @@ class RecordedRun(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """A job of the trace; compared by identity, and nobody can change it after it was made.
+    """A job of the trace; compared by identity and immutable.
 
-    To make one costs a call for each field, because of that; `made` is for many at once.
+    Creating an immutable object costs a call for each field; `made` creates many at once.
 
     Attributes:
         index: its place in the order of arrival, from 0: a dense key for a policy's own tables.

@@ -137,7 +137,7 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
 
 
 def _add(found: dict[int, list[_Span]], starts: dict[int, list[int]], job: int, held: _Span) -> None:
-    """Add a span in which a job held something as a run, from its first progress on if there was any."""
+    """Add a run for a span in which a job held something; it begins with the first progress in the span."""
     begun = [start for start in starts.get(job, ()) if start >= held.start]
     begun = [start for start in begun if held.end is None or start <= held.end]
     if begun:

@@ -349,7 +349,7 @@ def test_a_closed_stdout_is_an_error(closed: str, shell: Callable, long_trace: P
     """Results that nobody can see are no success, and nothing is replayed for them."""
     ended = shell(f"harness replay long.parquet --until 1s {closed}; echo $?; ls results 2>/dev/null | wc -l")
     assert ended.out == "2\n0\n"
-    assert ended.err.startswith("Error: stdout is closed, so that nobody would see results\nHint: ")
+    assert ended.err.startswith("Error: stdout is closed, so the results would be lost\nHint: ")
     assert shell(f"harness plugins {closed} 2>&-").code == 2
 
 

@@ -163,9 +163,9 @@ def test_settings_are_compared_seed_by_seed(judged: Callable[..., Judged]) -> No
     (line,) = (line for line in told.split("\n") if line.startswith(WAIT))
     assert "▼" in line
     assert "of differences paired by seed" in told
-    with pytest.raises(OptionError, match="two of the items are of one setting"):
+    with pytest.raises(OptionError, match="two of the items belong to the same setting"):
         compare(found, [0, 1])
-    with pytest.raises(OptionError, match="there is no item 99"):
+    with pytest.raises(OptionError, match="item 99 does not exist"):
         compare(found, [0, 99])
 
 

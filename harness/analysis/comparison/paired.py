@@ -76,10 +76,11 @@ class Paired:
         return self._interval_of([*sides[0], *sides[1]], factors=False)(*sides)
 
     def relative(self, place: int) -> tuple[float, float] | None:
-        """The interval of a run's change as a part of the baseline's value; None of fewer than two pairs.
+        """The interval of a run's change relative to the baseline's value; None with fewer than two pairs.
 
-        It rests on this pair alone, whatever else is compared. Where differences are factors it is that of
-        these; where baselines are above 0, of the change in each replay; else, the difference by their mean.
+        It uses this pair alone, whatever else is compared. If differences are factors, it is the interval of
+        the factors. If all baselines are above 0, it is the interval of the change in each replay. Otherwise
+        it is the interval of the difference, divided by the baselines' mean.
         """
         bases, others = self._sides(place)
         interval = self._interval_of([*bases, *others])
@@ -99,7 +100,7 @@ class Paired:
         return low, high
 
     def level(self, place: int) -> Interval | None:
-        """The interval of a run's mean, in the metric's unit; None of fewer than two values."""
+        """The interval of a run's mean, in the metric's unit; None with fewer than two values."""
         there = [value for value in self.values[place] if value is not None]
         # Equal values need no logarithms, which would round them.
         if self._interval_of(there) is _of_factors and min(there) < max(there):

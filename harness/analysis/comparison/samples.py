@@ -68,12 +68,12 @@ def statistic_of(measured: Measurement) -> Statistic | None:
 
 
 class Samples:
-    """A run's values of those jobs that it has in common with other runs, in the units of metrics.
+    """A run's values for the jobs that it shares with other runs, in the units of metrics.
 
     Args:
         run: the run.
         rows: the rows of these jobs in `jobs.parquet`, in order of arrival.
-        shared: over what the run is measured.
+        shared: the jobs and the window that all compared runs share.
     """
 
     def __init__(self, run: Run, rows: pl.Series, shared: Shared) -> None:

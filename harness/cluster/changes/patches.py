@@ -298,7 +298,7 @@ class _World:
                 self._check_added(added, merge.where)
 
     def _check_added(self, added: Added, where: str) -> None:
-        """A new flavor exists and a new quota is whole, or its name is a slip of the pen."""
+        """Check that a new flavor exists and a new quota is complete; else its name is probably misspelt."""
         name = str(added.item.get("name", ""))
         if added.of == "flavors":
             flavors = [

@@ -87,9 +87,9 @@ def pool_names(pool: str, count: int, size: int | None = None) -> list[str]:
 
 
 def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> Iterator[Mapping[str, Any]]:
-    """Manifests with Nodes in the place of each NodePool that has a node of these names.
+    """Manifests in which Nodes replace each NodePool that has a node of one of these names.
 
-    So one node of a pool can be changed as any other one.
+    So a change can name one node of a pool like any other node.
     """
     for content in manifests:
         nodes = list(_nodes_of(content)) if names and content.get("kind") == "NodePool" else []

@@ -88,7 +88,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
     {
         "checks_device_claims": (
             7226,
-            "A claim of devices that cannot be counted counts as nothing, and keeps no workload out.",
+            "A claim of devices that cannot be counted counts as zero and blocks no workload.",
         ),
         "cohorts_end_searches": (
             10891,
@@ -96,7 +96,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "counts_unlendable": (
             9738,
-            "With fair sharing, nobody preempts a queue that borrows only what nobody could lend.",
+            "With fair sharing, no queue preempts from a queue that borrows only quota that cannot be lent.",
         ),
         "exact_transformations": (
             12953,
@@ -104,11 +104,11 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "keeps_transformed_inputs": (
             13986,
-            "A retained resource with multiplyBy counts as what it is multiplied to.",
+            "A retained resource with multiplyBy counts with its multiplied amount.",
         ),
         "no_candidates_last": (
             13616,
-            "With PreemptionOverBorrowing, a flavor with nobody to preempt can go before one that fits.",
+            "With PreemptionOverBorrowing, Kueue can prefer a flavor without victims to one that fits.",
         ),
         "own_label_keys": (
             12449,

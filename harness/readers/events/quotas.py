@@ -28,13 +28,13 @@ METRICS: Mapping[str, str] = {
     "kueue_cluster_queue_borrowing_limit": "borrowingLimit",
     "kueue_cluster_queue_lending_limit": "lendingLimit",
 }
-"""Metric -> the knob that it tells of."""
+"""Metric -> the knob that it describes."""
 
 _FOLLOWER = "follower"
 _LAST = 253_402_300_799
 """The last second that a date can have."""
 
-_HINT = "ask what answers there for the same query, with curl"
+_HINT = "send the same query with curl to see what the server answers"
 _OUTAGE = 3
 """So many times the usual time between two scrapes without any is worth a word."""
 

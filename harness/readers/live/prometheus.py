@@ -173,7 +173,7 @@ def _page(metric: str, answer: Any) -> Page:
             raise InputError(
                 f"{metric}: series {number:,} of the answer is none of Prometheus: labels in `metric` and "
                 "samples [time, text] in `values` are wanted",
-                hint="ask what answers there for the same query, with curl",
+                hint="send the same query with curl to see what the server answers",
             )
     if metric == _PHASE:  # a phase has four series of zeros for each one that is so
         result = [kept for each in result if (kept := _of_ones(each))]

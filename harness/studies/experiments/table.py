@@ -148,7 +148,7 @@ def _moved(found: Sequence[Shift]) -> str:
 
 
 def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -> str:
-    """Settings against the first of them, paired by seeds; the headlines unless metrics are named.
+    """Compare settings with the first of them, paired by seeds; the headline metrics unless others are named.
 
     Raises:
         OptionError: there is no such item, or it was not made.
@@ -162,12 +162,12 @@ def compare(judged: Judged, items: Sequence[int], metrics: Sequence[str] = ()) -
     for item in items:
         if item not in by_item:
             raise OptionError(
-                f"there is no item {item} that was made", hint="harness experiment show lists some"
+                f"item {item} does not exist or has not run yet", hint="harness experiment show lists some"
             )
     chosen = [by_item[item] for item in items]
     if len({each.item for each in chosen}) < len(chosen):
         raise OptionError(
-            "two of the items are of one setting", hint="seeds of a setting are compared together"
+            "two of the items belong to the same setting", hint="seeds of a setting are compared together"
         )
     rows, family = _compared(judged, chosen, metrics or HEADLINES)
     head = ["metric", *(f"item {setting.item}" for setting in chosen)]

@@ -83,13 +83,17 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
         SpecError: every fault with its field.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("tune"), Mapping):
-        raise SpecError(source, [Fault("tune", "is missing: what is searched, and for what?")], hint=_HINT)
+        raise SpecError(
+            source, [Fault("tune", "is missing: it says what to search, and for which objective")], hint=_HINT
+        )
     rest = {key: value for key, value in content.items() if key != "tune"}
     spec = spec_of(rest, source=source, folder=folder, name=name)
     faults: list[Fault] = []
     fields = Fields(content["tune"], "", faults, "tune")
     varied = [key for key in ("vary", "zip", "exclude", "random") if key in rest]
-    faults += [Fault(key, "is for harness sweep; what is tuned stands in tune.space") for key in varied]
+    faults += [
+        Fault(key, "is for harness sweep; harness tune reads what to tune from tune.space") for key in varied
+    ]
     for key, several in (("traces", spec.traces), ("clusters", spec.clusters), ("plugins", spec.arms)):
         if len(several) > 1:
             faults.append(Fault(key, "must be one for a tuning"))
@@ -206,7 +210,9 @@ def _check_parts(fields: Fields, tuning: Tuning) -> None:
     if not tuning.parts:
         return
     if len(tuning.objectives) > 1:
-        fields.fault("prune", "is for one objective: of several, none says alone what is worse")
+        fields.fault(
+            "prune", "works with one objective only: with several, no single one decides what is worse"
+        )
     if not tuning.search:
         fields.fault("prune", "has windows within search, which is to be given too")
         return

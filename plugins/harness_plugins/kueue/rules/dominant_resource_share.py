@@ -29,7 +29,7 @@ class Shares(Protocol):
     def of(self, node: int) -> tuple[bool, Share]:
         """Whether a node takes more than it has of anything, and its weighted share.
 
-        A root has no share. What nobody could lend counts as borrowed, but weighs nothing.
+        A root has no share. Quota that cannot be lent counts as borrowed, but has weight 0.
         """
 
     def ratio(self, node: int) -> float:
@@ -43,8 +43,8 @@ class DominantResourceShares:
     Args:
         tree: the quota tree.
         weights: node -> fair-sharing weight.
-        counts_unlendable: whether a node borrows that takes more than it has of what nobody could lend;
-            before PR 9738 one with a share of 0 did not.
+        counts_unlendable: whether a node counts as borrowing when it takes more than its own quota, though
+            nobody could lend it that amount. Before PR 9738 a node with a share of 0 did not.
     """
 
     __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")

@@ -49,11 +49,11 @@ class _Admission:
 
     Attributes:
         left: how many of its pods have not ended.
-        missing: how many of its pods were not ready yet in this admission.
-        seen: the other ones, where they are not ready all at once.
-        away: those that were lost after all were ready, and are not back.
-        ready: whether all are now.
-        going: whether it was told to go.
+        missing: how many of its pods have not been ready yet in this admission.
+        seen: the pods that have been ready, if pods become ready one by one.
+        away: the pods that were lost after all were ready, and are not back.
+        ready: whether all pods are ready now.
+        going: whether it was told to give up its quota.
         recovers: whether its pods were ready before the replay, and lost.
     """
 
@@ -70,7 +70,7 @@ class _Admission:
 
 @final
 class PodsReady:
-    """The workloads that hold quota, and those that stay away from their queue for a time.
+    """The workloads that hold quota, and those that may not return to their queue yet.
 
     Args:
         settings: time-outs, backoff and limit.

@@ -78,11 +78,11 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
 
 
 def _about_columns(dump: Dump) -> Iterator[str]:
-    """What a dump without a column makes of a trace."""
+    """Notes on a trace whose dump lacks columns."""
     if "AllocTRES" in dump.lacks:
-        yield "there is no AllocTRES: CPUs and nodes are those of other columns, memory and GPUs as asked for"
+        yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from the request"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
-        yield "there is neither ElapsedRaw nor Suspended: jobs run as long as by the clock, suspended or not"
+        yield "there is neither ElapsedRaw nor Suspended: run times go from start to end, with suspensions"
     if "JobIDRaw" in dump.lacks:
         yield "there is no JobIDRaw: jobs are called by their JobID, and no numbers can be missed"
 
