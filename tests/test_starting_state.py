@@ -168,7 +168,7 @@ def test_a_rejected_pod_of_the_manifests_is_no_job_that_could_finish(
         "jobs.at_start": 1,
     }
     told = harness.explain(run, "shop/web").text()
-    assert "rejected; it is of the manifests, and nobody knows how long it runs" in told
+    assert "rejected; it comes from the manifests, and its run time is unknown" in told
 
 
 def test_running_pods_of_a_group_have_their_place(write_trace: Callable[..., Path], tmp_path: Path) -> None:

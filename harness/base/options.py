@@ -145,7 +145,7 @@ def declared_options(options: object) -> tuple[Option, ...]:
     if isinstance(options, Option):
         raise OptionError(
             "options must be a tuple of Option, and is one Option",
-            hint="a tuple of one has a comma: (option,)",
+            hint="write a tuple of one element with a comma: (option,)",
         )
     if isinstance(options, (str, bytes, Mapping)) or not isinstance(options, Iterable):
         raise OptionError(f"options must be a tuple of Option, and is of type {type(options).__name__}")

@@ -21,7 +21,7 @@ Examples:
 @click.option("--queue", metavar="NAME", help="Tell of a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
-    help="Tell of one instant: as the run writes times, or a duration, such as 30d12h.",
+    help="Explain one instant. Give a time as the run writes times, or a duration, such as 30d12h.",
 )  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Fold nothing: every round of a loop, every job.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")

@@ -43,7 +43,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--from", "since", metavar="TIME",
-    help="Only what is later: as the run writes times, or a duration, such as 30d12h.",
+    help="Export only later times. Give a time as the run writes times, or a duration, such as 30d12h.",
 )  # fmt: skip
 @click.option("--to", "until", metavar="TIME", help="Only what is earlier.")
 @click.option(

@@ -69,7 +69,7 @@ Examples:
 @click.option("--dask", metavar="ADDRESS", help="Play futures on the workers of this Dask scheduler.")
 @click.option(
     "--backtest", type=click.IntRange(min=1), metavar="N",
-    help="Judge forecasts at N moments of the second half of the history by what it says happened.",
+    help="Forecast at N moments of the second half of the history, and compare with what happened then.",
 )  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="All rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")

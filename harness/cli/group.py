@@ -13,7 +13,7 @@ class Group(click.Group):
     """Like click's, with whole sentences about its commands, and a hint whatever click's version."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The first sentence about each command; click's own list ends where a line of a terminal does."""
+        """List the first sentence about each command; click's own list cuts it off at the end of the line."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         rows = [
             (name, each.get_short_help_str(_LONGEST)) for name, each in commands.items() if each is not None

@@ -46,7 +46,7 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
         raise OptionError("there is nothing to write to", hint="give OUT.parquet, or -o OUT.parquet")
     if target.suffix != ".parquet":
         raise OptionError(
-            f"{target} does not end with .parquet, which is what is written",
+            f"{target} does not end with .parquet, but the command writes Parquet",
             hint=f"call it {target.with_suffix('.parquet')}",
         )
     return target

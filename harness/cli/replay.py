@@ -100,8 +100,8 @@ Examples:
 @click.option("--force", is_flag=True, help="Replay even where the same run is there already.")
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Make so many runs at once, each in a process of its own. [default: the cores, as far as memory "
-    "goes; 1 for a short trace]",
+    help="Run N replays at once, each in its own process. [default: the cores, or fewer if memory "
+    "is short; 1 for a short trace]",
 )  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",

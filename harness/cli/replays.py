@@ -134,9 +134,7 @@ def isolated(
 
     found = Isolated(runs, plugins)
     if found.requests and not quiet:
-        told = (
-            f"isolated: {len(found.requests):,} runs of one quota alone; what is kept is not replayed again"
-        )
+        told = f"isolated: {len(found.requests):,} runs of one quota alone; kept runs are not replayed again"
         click.echo(told, err=True)
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
@@ -159,7 +157,7 @@ def judged(
     missing = sum(IDLE not in run.info for run in runs)
     if missing and not quiet:
         again = f"{missing:,} run{'s are' if missing > 1 else ' is'} replayed once more"
-        click.echo(f"idle causes: {again} to judge why jobs wait; what is kept is not", err=True)
+        click.echo(f"idle causes: {again} to judge why jobs wait; kept runs are not replayed", err=True)
     jobs = 2 * max(run.info["trace"]["jobs"] for run in runs)
     outcomes = {}
     with ProgressBars([each.called for each in requests], jobs, shown=not quiet) as progress:

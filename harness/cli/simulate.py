@@ -49,7 +49,7 @@ Examples:
 )  # fmt: skip
 @one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
 @loss_model
-@click.option("--each", is_flag=True, help="Ask about each job alone, instead of one after the other.")
+@click.option("--each", is_flag=True, help="Ask about each job alone, instead of adding one after the other.")
 @click.option(
     "--changes/--no-changes", "changes", default=None,
     help="Look for the smallest changes that let jobs start. [default: for jobs submitted to a dump]",

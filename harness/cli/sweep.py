@@ -49,8 +49,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Make so many items at once, each in a process of its own. [default: the cores, as far as memory "
-    "goes]",
+    help="Run N items at once, each in its own process. [default: the cores, or fewer if memory "
+    "is short]",
 )  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Make them on the workers of this Dask scheduler.")
 @click.option("--dry-run", is_flag=True, help="List the items, and estimate their CPU time by a short pilot.")
@@ -123,7 +123,7 @@ def _spec(
         if len(paths) > 1 or names or cluster:
             raise OptionError(
                 f"{paths[0]} says what is replayed",
-                hint="--vary and --seeds may stand beside a specification",
+                hint="besides a specification, only --vary and --seeds are allowed",
             )
         spec = more_varied(load_spec(Path(paths[0])), varied)
         return spec if seeds is None else replace(spec, seeds=replace(spec.seeds or Seeds(1), count=seeds))

@@ -224,8 +224,8 @@ Examples:
     "--map",
     "mapping",
     metavar="MAPPING.yaml|NAME|suggest",
-    help="Read a table of any columns, a folder or several files of one, as this mapping says; "
-    "suggest prints one to start from.",
+    help="Read a job table (a file, a folder, or several files) as this mapping says. "
+    "suggest prints a mapping to start from.",
 )
 @from_file
 @calibrated(cluster=False)

@@ -44,7 +44,7 @@ def report(target: Target) -> str:
         return f"{aligned(rows)}\n\n{aligned(ways)}"
     ways = [(f"for {target.resource}", "gives"), arrivals]
     nearest = (
-        f"no whole number of nodes, with quotas in whole units, gives {_percent(target.wanted)}: "
+        f"with whole nodes and quotas in whole units, no cluster gives {_percent(target.wanted)}:  "
         f"the nearest is {cluster[1]}, by {cluster[0]}"
     )
     return f"{aligned(rows)}\n\n{aligned(ways)}\n\n{nearest}"

@@ -107,7 +107,7 @@ class Warnings:
         self._names: dict[tuple[str, str], list[str]] = {}
 
     def add(self, kind: str, name: str, what: str) -> None:
-        """Add one; indices in `what` do not tell warnings apart."""
+        """Add a warning; two warnings that differ only in indices within `what` count as the same."""
         names = self._names.setdefault((kind, INDEX.sub("[]", what)), [])
         if name not in names[-1:]:
             names.append(name)

@@ -366,7 +366,8 @@ class Referee:
         queue, share, weighted = told.queue, told.share, told.weighted
         if type(queue) is not str or (queue not in self._quotas and self._quotas):
             self.refuse(
-                None, f"it tells the share of {queue!r}, which is no ClusterQueue or ElasticQuota of here"
+                None,
+                f"it tells the share of {queue!r}, which is no ClusterQueue or ElasticQuota here",
             )
         try:
             known = isfinite(share) and -INT64_MAX <= index(weighted) <= INT64_MAX

@@ -72,7 +72,7 @@ class Waking:
         for_ever = not self._ends and all(other.due == FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
             self._refuse(
-                f"it decides for ever: {self._times:,} times in a row it was woken as it had asked for, and "
+                f"it decides for ever: {self._times:,} times in a row it was woken at its own request, and "
                 "nothing arrived, started for the first time, ended or was preempted",
                 _IDLE if for_ever else _SELDOM,
             )

@@ -29,7 +29,7 @@ NO_QUOTA = "NoQuota"
 
 
 Cells = tuple[tuple[int, int], ...]
-"""Cells of the quota tree, each with the amount that a job asks of it."""
+"""Cells of the quota tree, each with the amount that a job requests from it."""
 
 
 class Assignment(NamedTuple):

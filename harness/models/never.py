@@ -53,8 +53,8 @@ def no_queue(cluster: Cluster, namespace: str, queue: str) -> Never:
 
     Args:
         cluster: its queues.
-        namespace: the jobs'.
-        queue: what they name.
+        namespace: the namespace of the jobs.
+        queue: the queue that the jobs name.
     """
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:

@@ -203,7 +203,7 @@ class _Objects:
 
 
 def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
-    """What an object was at a time: what happened to it later is undone; None for as it is."""
+    """An object as it was at a time, without later changes; with None, the object as it is."""
     if time is None:
         return each
     if isinstance(each, Pod):

@@ -249,7 +249,7 @@ class Plan(Value):
         if name not in ("auto", scheduler.plugin):
             yield (
                 f"KubeSchedulerConfiguration: preemptionAlgorithm {scheduler.preemption_algorithm} "
-                f"stands for the plugin {scheduler.plugin}, and is not followed by {name}"
+                f"selects the plugin {scheduler.plugin}, and {name} does not follow it"
             )
 
     def _left_out(self) -> Iterator[str]:

@@ -122,7 +122,7 @@ class Elsewhere(Generic[ItemT, MadeT]):
         if lost:
             raise ReplayError(
                 f"the executor gave up with {len(lost):,} items under way",
-                hint="start it again; the same command goes on where this one was",
+                hint="start it again; the same command continues where this one stopped",
             )
 
     def _submit(self, item: ItemT) -> Future[MadeT | None]:

@@ -86,7 +86,7 @@ def _asked(spec: ReaderSpec, ask: Callable[..., object], path: Path, *head: byte
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:
-        how = f"failed when it was asked whether it reads {path}: {told(error)}"
+        how = f"failed when harness asked whether it reads {path}: {told(error)}"
         warn(f"reader {spec.name!r} of {spec.owner!r} {how}; it is left out", stacklevel=2)
         return None
 

@@ -238,7 +238,7 @@ def _noise(value: str, option: str, text: str) -> Fraction:
         noise = Fraction(-1)
     if not 0 <= noise <= _MOST_NOISE or _PARTS % noise.denominator:
         raise OptionError(
-            f"{option} {text!r}: {value!r} is no part of a duration",
+            f"{option} {text!r}: {value!r} is not a part of a duration",
             hint="write per cents from 0% to 50%, with at most four decimals",
         )
     return noise

@@ -181,7 +181,7 @@ def start(
     for resource, amount in largest.items():
         if amount > given.get(resource, 0):
             asked, has = (format_amount(resource, each) for each in (amount, given.get(resource, 0)))
-            faults.append(Fault(f"node {resource}", f"{has} is less than the largest pod asks for, {asked}"))
+            faults.append(Fault(f"node {resource}", f"{has} is less than the largest pod requests, {asked}"))
     shares = _weights(weights, queues, frame, faults)
     if faults:
         named = any(fault.where.startswith("queue") for fault in faults)
@@ -201,14 +201,14 @@ def start(
         why.append(f"of {', '.join(traced)} a node has what one of the traced machine had")
     unasked = [name for name in given if name not in demands]
     if unasked:
-        why.append(f"the trace does not ask for {' and '.join(unasked)}; what nodes have of it is assumed")
+        why.append(f"the trace does not ask for {' and '.join(unasked)}; the amount on each node is assumed")
     quotas: dict[str, dict[str, int]] = {queue: {} for queue in queues}
     for resource, amount in given.items():
         total = amount * count
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {len(queues):,} queues: {by}; what is idle may be borrowed")
+    why.append(f"nominal quotas of {len(queues):,} queues: {by}; queues may borrow idle quota")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number

@@ -87,8 +87,8 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     offers = offers_of(trace, cluster)
     if not offers:
         raise InputError(
-            f"{cluster.source or 'the cluster'} has nothing that {trace.path} asks for, or no end of it",
-            hint="give the manifests of what it is to be replayed on: --cluster FILE",
+            f"{cluster.source or 'the cluster'} has none of what {trace.path} requests, or no limit of it",
+            hint="give the manifests of the cluster for the replay: --cluster FILE",
         )
     submit = trace.frame["submit_time"]
     if submit.min() == submit.max():

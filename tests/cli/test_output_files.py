@@ -45,7 +45,7 @@ def test_what_is_read_is_not_written_over(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["out.csv"], "Error: out.csv does not end with .parquet, which is what is written"),
+        (["out.csv"], "Error: out.csv does not end with .parquet, but the command writes Parquet"),
         (
             ["a.parquet", "-o", "b.parquet"],
             "Error: where to write is given twice: a.parquet and -o b.parquet",

@@ -416,7 +416,7 @@ def test_the_scheduler_configuration_selects_the_plugin(
     shown = algorithm or "Auto, the default,"
     line = f"plugin: {plugin}, as preemptionAlgorithm {shown} of the KubeSchedulerConfiguration says"
     assert line in ended.err.split("\n")
-    assert "is not followed" not in ended.err
+    assert "does not follow it" not in ended.err
 
 
 def test_a_named_plugin_counts_more_than_the_scheduler_configuration(
@@ -427,8 +427,8 @@ def test_a_named_plugin_counts_more_than_the_scheduler_configuration(
     names = ("none", "default-preemption", "auto", "elasticquota")
     ended = harness("replay", trace, "--cluster", "c.yaml", *(f"--plugin={name}" for name in names))
     assert [line for line in ended.err.split("\n") if "preemptionAlgorithm" in line] == [
-        "warning: KubeSchedulerConfiguration: preemptionAlgorithm Default stands for the plugin "
-        f"default-preemption, and is not followed by {name}"
+        "warning: KubeSchedulerConfiguration: preemptionAlgorithm Default selects the plugin "
+        f"default-preemption, and {name} does not follow it"
         for name in ("none", "elasticquota")
     ]
 

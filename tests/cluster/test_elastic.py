@@ -492,8 +492,7 @@ def test_koordinator_labels_without_the_effect_they_seem_to_have_are_warned_of()
         f"ElasticQuota a: label {PREFIX}is-parent is 'yes', which counts as \"false\"",
         f"ElasticQuota a: label {PREFIX}allow-lent-resource is 'no', which counts as \"true\"",
         *(
-            f"ElasticQuota a/a: metadata.{part}.{PREFIX}{name} is not modelled: "
-            "the quota is as it would be without it"
+            f"ElasticQuota a/a: metadata.{part}.{PREFIX}{name} is not modelled: harness ignores it"
             for part, name in (("labels", "unknown"), ("annotations", "guaranteed"))
         ),
     )

@@ -92,7 +92,7 @@ def test_quotas_are_the_accounts_shares_of_what_can_be_used(real: FromSlurm) -> 
         "Node node1, node2, node3: features, which jobs may ask for",
         "Node node4, node5: 2 threads a core",
         "Node node4: is down or drained now",
-        "QOS cheap: PreemptMode cancel: in Kubernetes what is preempted comes back",
+        "QOS cheap: PreemptMode cancel: in Kubernetes a preempted job returns to its queue",
         "QOS high: preempts normal too in Kubernetes, by priority",
         "QOS high: MaxTRESPU gres/gpu=6",
         "QOS scavenge: UsageFactor 0.500000",

@@ -324,7 +324,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         ),
         (
             queue("{resourceGroups: [{flavors: [{name: spot}, {name: any}]}]}"),
-            "resourceGroups[0]: is of several resource groups; write one item for each",
+            "resourceGroups[0]: spans several resource groups; write one item for each",
         ),
         (
             queue("{resourceGroups: [{flavors: [{name: spot}, {name: a10, $patch: delete}]}]}"),
@@ -343,7 +343,7 @@ def test_a_namespace_and_an_api_version_tell_objects_apart() -> None:
         ),
         (
             pool("{template: {spec: {taints: [{effect: NoSchedule}]}}}"),
-            "taints[0]: must say key, which tells the items of this list apart",
+            "taints[0]: must have key, which identifies the items of this list",
         ),
         ("[1]", "document 1: must be a Kubernetes object"),
     ],

@@ -135,9 +135,7 @@ def test_objects_say_what_becomes_of_them_in_a_cluster_of_another_size() -> None
     assert scaled_cluster(cluster, Fraction(2)).custom_resources[TEAM]["a"].seats == 8
     fixed = replace(cluster, custom_resources={TEAM: {"a": Fraction(1)}})
     scaled = scaled_cluster(fixed, Fraction(2))
-    assert scaled.warnings == (
-        f"{TEAM}: objects of this kind are as they were, whatever the cluster's scale",
-    )
+    assert scaled.warnings == (f"{TEAM}: --scale-cluster does not change objects of this kind",)
 
 
 @pytest.mark.parametrize(("group", "kind"), [("", "Node"), ("scheduling.x-k8s.io", "ElasticQuota")])

@@ -187,7 +187,7 @@ def test_references_that_say_no_group_are_faults() -> None:
         "Pod team/q: spec.schedulingGroup.podGroupName: must be text, not 7 (put it in quotes)",
         "Pod team/r: spec.schedulingGroup: must be a mapping of names to values, not []",
         "Pod team/r: spec.schedulingGroup.podGroupName: is missing",
-        "Pod team/s: spec.schedulingGroup: stands beside workloadRef: a pod is in one group",
+        "Pod team/s: spec.schedulingGroup: cannot be combined with workloadRef: a pod belongs to one group",
     ]
 
 

@@ -59,7 +59,7 @@ def test_nodes_that_the_levels_cannot_group_are_named() -> None:
         "Topology t: rack r0 is in block b0 and b1: levels do not nest, and it counts as one domain in each",
     )
     assert cluster_from([levels, FLAVOR, lost], "test").warnings[1:] == (
-        "ResourceFlavor f: no node has its labels and those of Topology t: no job is placed there",
+        "ResourceFlavor f: no node has both its labels and those of Topology t, so no job is placed there",
     )
     assert cluster_from([levels, FLAVOR, *nested], "test").warnings == ()
 

@@ -135,7 +135,7 @@ def test_runs_with_nodes_and_without_name_what_their_shares_are_of(
     on_nodes = replayed("nodes")
     bare = replayed("bare", [each for each in cluster() if each["kind"] != "NodePool"])
     table = harness.compare([on_nodes, bare]).table()
-    assert f"\nshares are of each run's own capacity: nodes 160 cpu, 32 {GPU} (5 nodes); bare " in table
+    assert f"\nshares refer to each run's own capacity: nodes 160 cpu, 32 {GPU} (5 nodes); bare " in table
     assert "\nbare: there are no nodes: jobs start as a whole, within quotas\n" in f"{table}\n"
     assert "there are no nodes" not in harness.compare([on_nodes, replayed("again")]).table()
 
@@ -150,7 +150,7 @@ def test_a_node_pool_that_was_removed_compares(replayed: Callable[..., harness.R
         f"2 nodes removed: small-0 … small-1 (cpu 32, {GPU} 4)",
     ]
     comparison = harness.compare([base, changed])
-    own = "shares are of each run's own capacity: base 160 cpu, 32 nvidia.com/gpu (5 nodes); changed 64 cpu"
+    own = "shares refer to each run's own capacity: base 160 cpu, 32 nvidia.com/gpu (5 nodes); changed 64 cpu"
     assert own in comparison.table()
     rows = {(row.metric, row.resource): values for row, values in comparison.select("utilization.*")}
     spans = [(run.window.end - run.window.start) / 3.6e9 for run in comparison.runs]

@@ -319,7 +319,7 @@ POD = {
         (
             "a flavor whose nodes never have them all",
             [LEVELS, ON_LEVELS, node("c", block="b")],
-            "ResourceFlavor f: no node has its labels and those of Topology t",
+            "ResourceFlavor f: no node has both its labels and those of Topology t",
         ),
         (
             "levels of a Topology that do not nest",

@@ -248,7 +248,7 @@ def test_a_gap_is_told_and_what_was_gone_counted(run: Callable, api: FakeApi, tm
     trace = open_trace(tmp_path / "rec", load(only=["readers"]))
     assert any("times the server no longer had what happened" in note for note in trace.notes)
     assert trace.frame["job_id"].n_unique() == trace.frame.height
-    unseen = trace.left_out.get("that were deleted while they ran, and nobody saw when", 0)
+    unseen = trace.left_out.get("that were deleted while they ran, at an unknown time", 0)
     assert unseen + sum(trace.left_out.values()) > 0
 
 

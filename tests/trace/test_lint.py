@@ -163,7 +163,7 @@ def test_equal_longest_durations_are_a_limit(findings: Callable[..., dict[str, s
 
 def test_queues_that_are_no_tenants_are_named(findings: Callable[..., dict[str, str]]) -> None:
     """A single one, and some with a single job."""
-    assert "nobody to be fair to" in findings({"user": "a"}, {"user": "b"})["one-tenant"]
+    assert "no other queues for fair sharing" in findings({"user": "a"}, {"user": "b"})["one-tenant"]
     rows = [*spread(20), {"queue": "c", "submit_time": 3}]
     assert findings(*rows)["tenant-of-one-job"].startswith("1 of 3 queues")
 
@@ -188,9 +188,9 @@ def test_ids_that_name_two_things_are_named(findings: Callable[..., dict[str, st
     ("request_", "says"),
     [
         ({"request.memory": 512}, "no pod asks for more than 512 bytes of memory"),
-        ({"request.memory": 2**50}, "half of the pods that ask for memory ask for at most 1024Ti"),
+        ({"request.memory": 2**50}, "half of the pods that request memory request at most 1024Ti"),
         ({"request.cpu": 16}, "no pod asks for more than 16 millicores of cpu"),
-        ({"request.nvidia.com/gpu": 500}, "half of the pods that ask for nvidia.com/gpu ask for at most 500"),
+        ({"request.nvidia.com/gpu": 500}, "half of the pods that request nvidia.com/gpu request at most 500"),
     ],
 )
 def test_amounts_of_another_unit_are_named(

@@ -271,14 +271,14 @@ def test_a_reader_that_fails_to_look_at_a_file_is_left_out(tmp_path: Path) -> No
     """Others read the file; a warning names the reader."""
     path = tmp_path / "log"
     path.write_text(SWF)
-    with pytest.warns(UserWarning, match="reader 'toy' of 'toy' failed when it was asked .* it is left out"):
+    with pytest.warns(UserWarning, match="reader 'toy' of 'toy' failed when harness asked .* it is left out"):
         assert open_trace(path, with_toy(sniff=failing)).reader == "swf"
 
 
 def test_a_reader_that_fails_to_look_at_a_folder_is_left_out(tmp_path: Path) -> None:
     """It is told that nobody reads it, and which reader failed."""
     with (
-        pytest.warns(UserWarning, match="reader 'toy' of 'toy' failed when it was asked"),
+        pytest.warns(UserWarning, match="reader 'toy' of 'toy' failed when harness asked"),
         pytest.raises(TraceError, match="is a directory"),
     ):
         open_trace(tmp_path, with_toy(folder=failing))

@@ -24,8 +24,8 @@ class Distinction(NamedTuple):
             `trace`, `nodes`, `cluster`.
         name: of the object, option or setting; "" where there is one of its kind.
         field: such as `nominalQuota nvidia.com/gpu`; "" for the whole.
-        before: what it is in the baseline; None where it is not there. Of nodes as such, how many.
-        after: what it is in the other run; None where it is not there.
+        before: its value in the baseline; None if it does not exist there. For nodes, their number.
+        after: its value in the other run; None if it does not exist there.
     """
 
     kind: str

@@ -140,7 +140,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
         yield f"shares are of a capacity of {capacities[0]}"
         return
     each = "; ".join(f"{name} {text}" for name, text in zip(comparison.names, capacities, strict=True))
-    yield f"shares are of each run's own capacity: {each}"
+    yield f"shares refer to each run's own capacity: {each}"
     without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
     if 0 < len(without) < len(on_nodes):
         yield f"{', '.join(without)}: there are no nodes: jobs start as a whole, within quotas"

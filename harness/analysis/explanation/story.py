@@ -106,7 +106,7 @@ class Story:
         elif job["state"] == "running":
             state = "still runs at the end of the run"
         if job["duration"] is None:
-            yield f"  {state}; it is of the manifests, and nobody knows how long it runs"
+            yield f"  {state}; it comes from the manifests, and its run time is unknown"
         else:
             yield f"  {state}; one undisturbed run takes {format_duration(job['duration'])}"
         ran_before = job.get(RAN_BEFORE)

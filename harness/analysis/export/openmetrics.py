@@ -26,7 +26,7 @@ MOST = 20_000_000
 
 _LEVELS = {
     "allocated": "What pods of the queue hold.",
-    "pending": "What waiting pods of the queue ask for.",
+    "pending": "Resources that waiting pods of the queue request.",
     "held": "The quota that admitted jobs of the queue hold.",
 }
 _JOBS = {

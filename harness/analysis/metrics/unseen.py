@@ -12,7 +12,7 @@ UNSEEN: Mapping[str, str] = {
     "goodput.of_capacity": "how much was asked for",
     "goodput.of_demand": "how long jobs waited for it",
     "idle.no_demand": "that jobs wait where nothing is idle",
-    "idle.reserved": "whether what is reserved is worth the wait",
+    "idle.reserved": "whether the reserved resources are worth the wait",
     "idle.quota": "whether the quota keeps room for somebody, and jobs with a plugin that does not tell",
     "idle.fragmented": "which jobs could move, so that there is room",
     "idle.policy": "why the policy lets jobs wait, and jobs that start within the minute",

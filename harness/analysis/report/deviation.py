@@ -15,7 +15,7 @@ from harness.analysis.metrics.shares import Sharing, changes_at_once
 from harness.runs.run import Run
 
 ONE = 10**9
-"""What a share of 1 is: shares are whole billionths here, which add up to the same on every machine."""
+"""A share of 1: shares are whole billionths here, so sums are the same on every machine."""
 
 
 class Deviation(NamedTuple):

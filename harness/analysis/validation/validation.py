@@ -30,7 +30,7 @@ _UNRELATED = 0.3
 _MOST_MORE = 0.5
 """How far waits in all may differ, as a part of the recorded ones, before they are others altogether."""
 _TIMES = 3
-_POOR = "poor: the simulation is not this cluster as it was"
+_POOR = "poor: the simulation does not behave as this cluster did"
 
 
 class Difference(NamedTuple):
@@ -169,7 +169,7 @@ class Validation:
         elif share >= _CLOSE and (ranked or found.within_tenth == 1):
             word = "close: the simulation gives the waits that the cluster had"
         elif share >= _NEAR or (ranked and most_start):
-            word = "fair: the simulation tells many of the waits, but not all that was so on the cluster"
+            word = "fair: the simulation matches many waits of the cluster, but not all"
         else:
             word = _POOR
         if times > _TIMES:

@@ -187,7 +187,7 @@ def _selector(row: Row, faults: list[Fault]) -> LabelSelector | None:
     for text in row.cells["name"].split(","):
         match = _PART.fullmatch(text)
         if match is None:
-            what = f"{shown(text)} is no part of a selector; write key=value or key!=value, with commas"
+            what = f"{shown(text)} is not valid in a selector; write key=value or key!=value, with commas"
             faults.append(Fault(row.where("name"), what))
             return None
         operator = "NotIn" if match["operator"] == "!=" else "In"

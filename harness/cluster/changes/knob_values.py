@@ -64,7 +64,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def _times(path: str, value: Value) -> Fraction | None:
-    """By how much a value multiplies; None where it is one to be set."""
+    """The factor of a value such as `x0.9`; None if the value sets the knob."""
     if not isinstance(value, str) or not value.startswith(_TIMES):
         return None
     try:

@@ -166,7 +166,7 @@ class _Setting(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The shortest that names it among the knobs of its name."""
+        """The shortest key that is unique among the knobs of the same name."""
         return self.resource if self.alone else self.full
 
     @property

@@ -40,7 +40,7 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     lost = len(cluster.pods) - len(pods)
     warning = (f"{lost:,} pods are left out with the nodes they run on",) if lost else ()
     unscaled = [
-        f"{kind}: objects of this kind are as they were, whatever the cluster's scale"
+        f"{kind}: --scale-cluster does not change objects of this kind"
         for kind, found in cluster.custom_resources.items()
         if not all(map(scales, found.values()))
     ]

@@ -174,7 +174,7 @@ class Merge:
         def find(there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
             value = item.get(key, _USUAL.get(key))
             if value is None:
-                self._fault(place, f"must say {key}, which tells the items of this list apart")
+                self._fault(place, f"must have {key}, which identifies the items of this list")
                 return None
             found = [at for at, each in enumerate(there) if each.get(key, _USUAL.get(key)) == value]
             if len(found) > 1:
@@ -197,7 +197,7 @@ class Merge:
         if len(found) == 1:
             return found[0]
         if found:
-            self._fault(place, "is of several resource groups; write one item for each")
+            self._fault(place, "spans several resource groups; write one item for each")
         else:
             known = [name for each in there for name in _names(each.get("flavors"))]
             wanted = ", ".join(sorted(flavors)) or "which is meant"

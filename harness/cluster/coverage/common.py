@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.cluster.coverage.verdicts import Row, assumed, harmless, modelled
 
 _NOTED = "an API server or a tool notes it, and no scheduler looks at it"
-CONTROLLERS = "a controller writes it, from what is read"
+CONTROLLERS = "a controller derives it from fields that harness reads"
 
 _NOTES = (
     "apiVersion",

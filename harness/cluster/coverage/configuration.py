@@ -71,7 +71,7 @@ CONFIGURATION = Coverage(
         "integrations.labelKeysToCopy",
     ),
     harmless(
-        "what is over is not looked at again",
+        "the replay does not look again at finished workloads",
         "objectRetentionPolicies.workloads.afterFinished",
         "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
     ),

@@ -112,11 +112,11 @@ def _device_request(path: str) -> list[Row]:
 
 CLAIM_TEMPLATE = Coverage(
     metadata(namespaced=True, stays=False),
-    harmless("what it says counts as long as it is there", "metadata.deletionTimestamp"),
-    harmless("it is for the claims, and nothing selects these", "spec.metadata"),
-    harmless("a name tells requests of a claim apart", f"{_REQUEST}.name"),
+    harmless("its content counts as long as the object exists", "metadata.deletionTimestamp"),
+    harmless("it selects claims, and a replay does not select claims", "spec.metadata"),
+    harmless("a name identifies one request of a claim", f"{_REQUEST}.name"),
     _device_request(f"{_REQUEST}.exactly"),
     only(["v1beta1"], _device_request(_REQUEST)),
     modelled(*_PRESENT),
-    harmless("that it is there counts, and not what is in it", *(f"{each}[]" for each in _PRESENT)),
+    harmless("only its presence counts, not its content", *(f"{each}[]" for each in _PRESENT)),
 )

@@ -166,7 +166,7 @@ _TEMPLATE: list[Row] = [
     *_OF_ALL,
     *modelled(*(f"tolerations[].{name}" for name in TOLERATION)),
     *modelled("priority", "priorityClassName", *_PORT_NAMES),
-    *assumed("the class chooses no nodes, and adds nothing to what is asked for", "runtimeClassName"),
+    *assumed("the class selects no nodes and adds nothing to the request", "runtimeClassName"),
     *assumed("the pods are placed by the scheduler that is replayed", "schedulerName", usual=_USUAL),
     *assumed("the pods may be placed on any node", "nodeName"),
     *assumed("Kueue preempts for the pods", "preemptionPolicy", usual=("PreemptLowerPriority",)),

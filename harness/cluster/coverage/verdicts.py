@@ -63,7 +63,7 @@ def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
 
 
 def same(path: str, other: str) -> list[Row]:
-    """A place with the fields of another one above it, such as the children of a tree."""
+    """A place whose fields are the same as those of a place above it, such as the children of a tree."""
     return [Row(path, Verdict.SAME, other)]
 
 

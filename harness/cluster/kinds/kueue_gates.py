@@ -186,7 +186,7 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
     for gate, on in settings.items():
         state = state_at(GATES_BY_RELEASE[gate], release)
         if state in "-+":
-            return f"Kueue {release} has no feature gate {gate}, and does not start with it{_who_has(gate)}"
+            return f"Kueue {release} has no feature gate {gate} and would not start with it{_who_has(gate)}"
         if state.endswith("!") and on is not is_on(gate, release):
             locked = "on" if state[0] == "T" else "off"
             return f"Kueue {release} has locked feature gate {gate} {locked}, and does not start otherwise"

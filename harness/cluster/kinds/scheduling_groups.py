@@ -68,7 +68,7 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
     """The group that a pod's `spec` names; None where it names none, or is faulty there."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
-            spec.fault("schedulingGroup", "stands beside workloadRef: a pod is in one group")
+            spec.fault("schedulingGroup", "cannot be combined with workloadRef: a pod belongs to one group")
         found = spec.child("workloadRef")
         name, workload = found.string("podGroup", required=True), found.string("name", required=True)
         return (

@@ -67,7 +67,7 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
             draft.warnings.add("Node", node.name, what)
     grouped = [node.labels for node in own if node.labels.keys() >= set(topology.levels)]
     if not grouped:
-        what = f"no node has its labels and those of Topology {topology.name}: no job is placed there"
+        what = f"no node has both its labels and those of Topology {topology.name}, so no job is placed there"
         draft.warnings.add("ResourceFlavor", flavor.name, what)
     for outer, inner in pairwise(topology.levels):
         above: dict[str, set[str]] = {}

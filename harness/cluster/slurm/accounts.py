@@ -147,7 +147,7 @@ def quota_manifests(
     notes.add(
         "Account",
         "",
-        "users' own shares below an account: jobs of one queue are not ordered by whose they are",
+        "users' own shares below an account: jobs of one queue are not ordered by user",
     )
     yield from _level(accounts, "all", capacity, notes, own=0, name="")
 

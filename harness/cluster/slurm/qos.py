@@ -105,6 +105,8 @@ def _say(qos: Qos, listed: Sequence[Qos], notes: Warnings) -> None:
         if less:
             notes.add("QOS", qos.name, f"cannot preempt {', '.join(less)} in Kubernetes, which is not lower")
     if qos.mode not in ("cluster", "requeue"):
-        notes.add("QOS", qos.name, f"PreemptMode {qos.mode}: in Kubernetes what is preempted comes back")
+        notes.add(
+            "QOS", qos.name, f"PreemptMode {qos.mode}: in Kubernetes a preempted job returns to its queue"
+        )
     for name, text in qos.limits.items():
         notes.add("QOS", qos.name, f"{name} {text}")

@@ -338,7 +338,7 @@ class _Builder:
         if anchored is None:
             raise _FatalError(f"*{anchor} refers to nothing above")
         if not anchored.size:
-            raise _FatalError(f"*{anchor} stands inside of what it refers to")
+            raise _FatalError(f"*{anchor} is inside the value that it refers to")
         self._made += anchored.size - 1
         self.expanded += anchored.size
         if self.expanded > _LARGEST_EXPANSION:

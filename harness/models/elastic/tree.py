@@ -58,16 +58,17 @@ class QuotaTree:
 
     Args:
         manifests: the quotas by name.
-        hierarchical: whether quotas above bound those below; otherwise only leaves count, each by itself.
-        runtimes: what quotas may use, where that follows from what all ask for (Koordinator). Of a `max` only
-            what it names counts then. No quota above bounds those below, and nominated pods do not count.
-        asks_above: whether the quotas above one keep to their runtimes, too (`enableCheckParentQuota`).
+        hierarchical: whether quotas above bound those below; otherwise only leaves count, each one
+            independently.
+        runtimes: what quotas may use, if it depends on the requests of all (Koordinator). Then a `max` bounds
+            only the resources that it names. No quota bounds those below it, and nominated pods do not count.
+        asks_above: whether the runtimes of the quotas above also bound a quota (`enableCheckParentQuota`).
 
     Attributes:
         hierarchical: see above.
         quotas: by name; without hierarchy only the leaves.
         leaves: those that pods count against, by name.
-        guaranteed: resource -> the sum of `min`, of the roots or without hierarchy of the leaves.
+        guaranteed: resource -> the sum of `min` over the roots; without hierarchy, over the leaves.
         used: resource -> what all quotas use together.
         runtimes: these.
     """

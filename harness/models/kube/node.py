@@ -63,7 +63,7 @@ class NodeInfo:
         self._balance_of = -1
 
     def become(self, node: Node, resources: Mapping[str, int]) -> None:
-        """The node is another one from now on, with the same pods on it; it may have less than they hold."""
+        """Take over a changed manifest and keep the pods; the node may then have less than they hold."""
         held = [has - free for has, free in zip(self.allocatable, self.free, strict=True)]
         self.manifest = node
         self.labels = node.labels

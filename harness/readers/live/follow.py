@@ -170,7 +170,7 @@ def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
             return
         token = str(metadata["continue"])
         if token in tokens or len(tokens) >= _MOST_PAGES:
-            raise UnreachedError("the pages of the list do not advance: it goes on with the same token again")
+            raise UnreachedError("the pages of the list do not advance: the server sent the same token again")
         tokens.add(token)
         params = {**params, "continue": token}
 

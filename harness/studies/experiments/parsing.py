@@ -127,7 +127,7 @@ class _Reader:
         """Files by label: a text, a list of texts, or a mapping of labels to texts."""
         fields = self._fields
         if one in fields and many in fields:
-            fields.fault(many, f"stands beside {one}; give one of the two")
+            fields.fault(many, f"cannot be combined with {one}; give one of the two")
         name = many if many in fields else one
         return self._files(name, fields.raw(name), file)
 

@@ -39,7 +39,7 @@ from harness.studies.tuning.specification import Tuning
 WINDOW = "window"
 _HALVES = 2
 _NO_VALUE = "nothing can be compared with it: take another metric, or a later until"
-_NOT_MEASURED = "only the present configuration was replayed, whose metrics these must be"
+_NOT_MEASURED = "only the present configuration was replayed, and the metrics must be among its metrics"
 _USUAL: Mapping[str, Value] = {
     "on-preemption": "restart",
     "grace-period": "30s",
@@ -115,7 +115,7 @@ class Tuner:
             (item, *_) = self._items.values()
             raise ReplayError(
                 f"the present configuration cannot be replayed: {self._folder.error(item.key)}",
-                hint="what is tuned must work as it is today",
+                hint="the present configuration must work before it can be tuned",
             )
         objectives, bounds = self._measured(first)
         self._check_values(first, objectives, bounds)

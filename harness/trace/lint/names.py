@@ -25,7 +25,7 @@ def check_tenants(material: Material) -> Iterator[Finding]:
         users = jobs["user"].n_unique()
         yield Finding(
             "one-tenant",
-            f"all jobs are in one queue, {sizes['queue'][0]!r}: there is nobody to be fair to",
+            f"all jobs are in one queue, {sizes['queue'][0]!r}: there are no other queues for fair sharing",
             f"--tenants column:user makes {users:,} queues of the users"
             if users > 1
             else "--tenants column:NAME takes another column, column:job_id,hash:8 makes up eight tenants",

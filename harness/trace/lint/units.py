@@ -23,7 +23,7 @@ def check(material: Material) -> Iterator[Finding]:
         if not len(amounts):
             continue
         typical, most = _quantile(amounts, 0.5), _quantile(amounts, 1.0)
-        shown = f"half of the pods that ask for {resource} ask for at most {format_amount(resource, typical)}"
+        shown = f"half of the pods that request {resource} request at most {format_amount(resource, typical)}"
         if resource == "cpu":
             if most <= 256:
                 yield _finding(f"no pod asks for more than {most} millicores of cpu", "cores", "1000")

@@ -114,7 +114,7 @@ class Snapshot:
         self._pods.pop(job.index, None)
 
     def show(self, there: Mapping[int, Places]) -> None:
-        """Have these jobs there, by index, and no others."""
+        """Put exactly these jobs, by index, on the nodes."""
         gone = [
             index for index, nodes in self._there.items() if index not in there or there[index].nodes != nodes
         ]

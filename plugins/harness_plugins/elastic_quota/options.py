@@ -32,7 +32,7 @@ _MANIFESTS = {
 }
 _LEFT_OUT = {
     ACK: "their labels about lending, weights and trees do not count",
-    CAPACITY: "what is above a leaf does not count, nor what it lends",
+    CAPACITY: "quotas above a leaf do not count, nor what the leaf lends",
 }
 
 
@@ -108,7 +108,9 @@ _OF_ACK = (
         "with ack, key or key=value of pods that are never victims",
         type=_checked_label,
     ),
-    Option("evictDaemonSets", False, "with ack, Pods of DaemonSets may be victims as others", type=boolean),
+    Option(
+        "evictDaemonSets", False, "with ack, Pods of DaemonSets may be victims like other Pods", type=boolean
+    ),
     Option(
         "cordonedNodes",
         LEFT_OUT,

@@ -135,7 +135,7 @@ class TimeLimits:
                 self._enqueue(workload)
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
-        """Give up those that have timed out too often, once they are gone."""
+        """Reject the workloads that have timed out too often, once their pods are gone."""
         for workload in self._given_up:
             times = pods_ready.forget(workload)
             self._forget(workload)

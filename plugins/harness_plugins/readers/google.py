@@ -264,7 +264,7 @@ def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) 
     evicted = sum(found.evictions > 0 for found in jobs)
     notes = [
         "a job is a collection; it runs from its first SCHEDULE to its last FINISH, FAIL, KILL or LOST",
-        "its instances are pods that need not run together, each asking for what it asked for last",
+        "its instances are pods that need not run together; each requests what it requested last",
         f"the largest machine is taken to have {options['cores']:g} cores and {options['memory']:,} bytes",
         f"the queue is the {options['tenant']}; priorities are Borg's",
         f"{evicted:,} jobs had instances evicted, in the column evictions",
@@ -272,5 +272,5 @@ def _notes(jobs: list[_Collection], options: Mapping[str, Any], strangers: int) 
     if inside:
         notes.append(f"{inside:,} jobs ran inside alloc sets and ask for their resources themselves")
     if strangers:
-        notes.append(f"{strangers:,} instance events are of collections that are not in the file")
+        notes.append(f"{strangers:,} instance events belong to collections that are not in the file")
     return tuple(notes)

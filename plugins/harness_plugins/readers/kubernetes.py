@@ -229,7 +229,7 @@ def _without_times(life: Life, job: Recorded) -> str:
     if job.end is None and life.last.kind[1] == "Pod" and final_phase(life.last.manifest):
         return f"that {final_phase(life.last.manifest).lower()}, and nothing says when"
     if job.end is None and life.cut:
-        return "that were deleted while they ran, and nobody saw when"
+        return "that were deleted while they ran, at an unknown time"
     if job.end is None:
         return "that have not ended: how long they run is not known"
     if job.end < job.start:
@@ -252,7 +252,7 @@ def _notes(
             "what came and went before is not there"
         )
     else:
-        missing = "what the cluster had deleted already is not in the list, and nobody knows how much that is"
+        missing = "the list lacks objects that the cluster had already deleted; their number is unknown"
     return (
         missing,
         f"a job runs from when its pods last ran to its end, {before} ({evicted:,} jobs had been evicted)",

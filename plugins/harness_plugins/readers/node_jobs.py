@@ -120,6 +120,6 @@ def _split_notes(jobs: pl.DataFrame, pods: pl.DataFrame) -> tuple[str, ...]:
     notes = [f"a job of several nodes ({gangs:,} jobs) is a gang of equal pods, one on each"]
     if uneven:
         notes.append(
-            f"{uneven:,} jobs whose GPUs do not divide by their nodes are gangs of parts that a node holds"
+            f"{uneven:,} jobs cannot divide their GPUs evenly among nodes, and become gangs of smaller pods"
         )
     return tuple(notes)

@@ -141,7 +141,9 @@ GOOGLE_OPTIONS = (
 CSV_OPTIONS = (
     Option("map", "", "the schema's columns and where they come from: job_id=JobID, duration=Elapsed:hms"),
     Option("mapping", "", "a YAML file with such a mapping"),
-    Option("delimiter", "comma", "of a text, what stands between the cells: comma, tab, or one character"),
+    Option(
+        "delimiter", "comma", "the separator between the cells of a text file: comma, tab, or one character"
+    ),
     Option(
         "header",
         "yes",

@@ -72,7 +72,7 @@ def read_frame(
             _check_types(path, {name: kind for name, kind in aside.items() if needed(name)})
             return _frame(file, types), metadata, aside
     except MemoryError as error:
-        reason = "asks for more memory than there is: it is damaged, or too large for this machine"
+        reason = "needs more memory than there is: it is damaged, or too large for this machine"
         raise TraceError(str(path), [Fault("", reason)]) from error
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -159,7 +159,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
         f"{overran:,} jobs ran longer than they requested and {ends}" if overran else "",
         f"{unknown:,} jobs without a run time run for 0 seconds" if unknown else "",
         f"{cancelled:,} jobs that were cancelled are replayed like any other" if cancelled else "",
-        "no job of the log waited: what it gives as submit times may be start times" if never_waited else "",
+        "no job of the log waited: its submit times may be start times" if never_waited else "",
         f"the queue is the log's {tenant}" + where(nameless, "have none and are in queue 'default'"),
     )
     return tuple(note for note in notes if note)

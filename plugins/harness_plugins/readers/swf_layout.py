@@ -100,7 +100,7 @@ def _amounts(
     memory = pl.select(amount.alias("request.memory")).to_series()
     of = "KiB a processor" if per_processor else "bytes (of what is not said; taken to be of a node)"
     silent = int((~known).sum())
-    missing = f"; {silent:,} jobs do not say and ask for none" if silent else ""
+    missing = f"; {silent:,} jobs do not say and request none" if silent else ""
     return [cpu, memory], f"memory is what was requested, in {of}{missing}"
 
 

@@ -219,7 +219,7 @@ def test_a_single_cycle_cannot_wait_for_pods() -> None:
     ("change", "message"),
     [
         (_add_config, "config.resources: cannot be taken"),
-        (_add_gate, "featureGates.NewGate: is no feature gate of Kueue"),
+        (_add_gate, "featureGates.NewGate: is not a feature gate of Kueue"),
         (_add_field, r"given.workloads\[0\].pause: cannot be taken"),
         (_add_spec, r"workload.spec.maximumExecutionTimeSeconds: cannot be taken"),
         (_add_topology, r"podSets\[\].topologyRequest.nearest: cannot be taken"),

@@ -112,7 +112,7 @@ def test_what_was_deleted_at_an_unknown_time_is_left_out(faults_of_text: Callabl
     """No time is made up for it."""
     text = stream([job_alone(RUNNING), job_alone(RUNNING, "DELETED", 2)])
     assert faults_of_text(text) == [
-        "holds no job that has ended (1 that were deleted while they ran, and nobody saw when)"
+        "holds no job that has ended (1 that were deleted while they ran, at an unknown time)"
     ]
 
 

@@ -38,7 +38,7 @@ def test_a_job_of_helios_is_a_pod_on_each_of_its_nodes(read_text: Callable) -> N
         ("1425513", "vcpDC", 2, 5, 3_500, True),
     ]
     assert trace.left_out == {"never started (no start_time)": 1, "not ended (no end_time)": 1}
-    assert any(note.startswith("1 jobs whose GPUs do not divide by their nodes") for note in trace.notes)
+    assert any(note.startswith("1 jobs cannot divide their GPUs evenly among nodes") for note in trace.notes)
     assert trace.frame["submit_time"][0] == datetime(2020, 6, 9, 18, 41, 1)
     assert trace.frame["duration"].dt.total_seconds().to_list() == [36_848, 246, 10]
     assert read_text(HELIOS, tenant="user").frame["queue"].to_list() == ["uXBbc", "uVMrF", "uzqls"]

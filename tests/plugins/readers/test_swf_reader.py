@@ -126,7 +126,7 @@ def test_notes_of_the_header_are_notes_of_the_trace(tmp_path: Path) -> None:
 
 def test_a_log_in_which_nobody_waited_is_told(tmp_path: Path) -> None:
     """Its submit times may be start times, as in NASA's log; one wait is enough to believe them."""
-    told = "no job of the log waited: what it gives as submit times may be start times"
+    told = "no job of the log waited: its submit times may be start times"
     assert told in read(tmp_path, log({"wait": 0}, {"wait": -1})).notes
     assert told not in read(tmp_path, log({"wait": 0}, {"wait": 5})).notes
 
@@ -237,7 +237,7 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
     assert (
-        "memory is what was requested, in KiB a processor; 1 jobs do not say and ask for none" in opened.notes
+        "memory is what was requested, in KiB a processor; 1 jobs do not say and request none" in opened.notes
     )
     ignored = read(tmp_path, text, memory="ignore")
     assert "request.memory" not in ignored.frame.columns

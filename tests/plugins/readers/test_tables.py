@@ -137,7 +137,7 @@ def test_times_of_a_zone_follow_its_summer_time(tmp_path: Path) -> None:
     found = read(table, {"mapping": str(mapping), "also": ""})
     assert found.frame["duration"].to_list() == [timedelta(hours=4) - timedelta(seconds=0.5)]
     assert found.left_out == {"without duration": 1}
-    assert "1 times stand in an hour that occurs twice: the earlier is taken" in found.notes
+    assert "1 times fall into an hour that occurs twice: the earlier one is taken" in found.notes
 
 
 def test_rows_are_left_out_by_the_condition_that_they_do_not_meet(tmp_path: Path) -> None:
@@ -633,7 +633,7 @@ def test_a_time_that_the_clocks_skip_is_named(made: Make) -> None:
     at = datetime(2024, 3, 31, 2, 30)
     for values in ([at], [at.isoformat()]):
         table = {"id": [1], "submitted": [1], "ran": [1], "part": ["q"], "at": values}
-        with pytest.raises(TraceError, match="does not exist in Europe/Berlin, whose clocks skip it"):
+        with pytest.raises(TraceError, match="does not exist in Europe/Berlin, where the clocks skip it"):
             made(table, "recorded_start: at\n", "zone: Europe/Berlin")
 
 

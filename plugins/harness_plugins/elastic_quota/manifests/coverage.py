@@ -50,7 +50,7 @@ _KOORDINATORS: list[Row] = [
                 "Koordinator notes it, or only its webhook looks at it",
                 *(f"metadata.{part}{{{KOORDINATOR}{name}}}" for name in _NOTED),
             ),
-            *assumed("the quota is as it would be without it", f"metadata.{part}{{{KOORDINATOR}*}}"),
+            *assumed("harness ignores it", f"metadata.{part}{{{KOORDINATOR}*}}"),
         )
     ),
 ]

@@ -33,6 +33,6 @@ class Crashes:
         self._known.add(workload)
         message = (
             f"Kueue {self._release} crashes here: ClusterQueue {workload.cluster_queue.name} has no cohort, "
-            "and all candidates in it together are too little; later releases preempt nobody"
+            "and all its candidates together free too little; later releases preempt no workload"
         )
         self.told.append(Refused(workload, CONTROLLER_CRASH, {"message": message}))

@@ -78,7 +78,7 @@ class Incoming:
 
 
 FORBIDDEN = "the queue's policies let it preempt none of those who hold it"
-NOBODY = "nobody holds what could be taken for it"
+NOBODY = "no workload holds anything that it could take"
 WHILE_BORROWING = "it may preempt nobody while it borrows"
 TOO_LITTLE = "all that may be taken for it is too little"
 BY_SHARES = "there are candidates, and their shares forbid it"

@@ -33,7 +33,7 @@ _WANTED = {
     "kube_pod_completion_time": "ends are the first samples of a final phase, or the last samples of pods",
     "kube_pod_status_phase": "whether a container starts again is guessed from its completion time",
     "kube_pod_container_resource_requests": "pods ask for nothing",
-    "kube_pod_owner": "pods of DaemonSets cannot be told, nor whose Job a pod is",
+    "kube_pod_owner": "pods of DaemonSets cannot be recognized, nor the Job of a pod",
     "kube_job_created": "pods arrive when they were made, not when their Job was",
     "kube_pod_labels": "queues are namespaces (kube-state-metrics needs --metric-labels-allowlist="
     "pods=[kueue.x-k8s.io/queue-name])",
@@ -220,7 +220,7 @@ def _notes(
     if options["arrival"] == "job":
         with_job = sum(job.owner is not None and job.submit == job.owner.created for job in jobs)
         yield f"{with_job:,} pods, the first of their Jobs, arrive when those were made; others when made"
-    yield f"pods that lived less than {seconds} may be in no sample, and nobody knows how many these are"
+    yield f"pods that lived less than {seconds} may be in no sample; their number is unknown"
     without = {(pod.namespace, pod.owner) for pod in pods}
     unseen = sum(key not in without for key in owners)
     if unseen:
@@ -259,6 +259,6 @@ def _notes(
         yield f"resources are called as Prometheus has them, with _ for other signs: {', '.join(odd)[:200]}"
     nameless = sum(not pod.uid for pod in pods)
     if nameless:
-        yield f"{nameless:,} pods have no label uid: several of one name are taken for one"
+        yield f"{nameless:,} pods have no label uid: several pods with one name count as one"
     for what, count in sorted(samples.ignored.items()):
         yield f"not read: {count:,} {what}"

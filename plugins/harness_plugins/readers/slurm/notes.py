@@ -108,9 +108,9 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     yield from _many(
         jobs, lambda job: any(_held(chain, options).rounded for chain in job.components), rounded
     )
-    memory = "do not say how much memory they have and ask for none"
+    memory = "do not say how much memory they have, and request none"
     yield from _many(jobs, lambda job: any(not pods.each.get(MEMORY) for pods in job.pods.values()), memory)
-    cpu = "do not say how many CPUs they have and ask for none"
+    cpu = "do not say how many CPUs they have, and request none"
     yield from _many(jobs, lambda job: any(not pods.each.get(CPU) for pods in job.pods.values()), cpu)
     others: Counter[str] = Counter()
     for job in jobs:
@@ -182,8 +182,8 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     yield from _many(
         jobs,
         lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
-        "are CANCELLED by nobody: the controller lost its state, and their end is the last that the database "
-        "heard of it, which may be before the true one",
+        "are CANCELLED without a user: the controller lost its state. Their end is the last time that the "
+        "database heard of them, and may be before the true end",
     )
     yield from _many(
         jobs,

@@ -156,7 +156,7 @@ class Conversions:
         earlier, later = (self.kept(each) for each in self.clock.moments(local))
         says = f"is not a time such as {self.clock.example(self.unit)}"
         self.doubt(cell.is_not_null() & local.is_null() & moment.is_null(), only(term), says)
-        says = f"does not exist in {self.clock.zone}, whose clocks skip it"
+        says = f"does not exist in {self.clock.zone}, where the clocks skip it"
         self.doubt(local.is_not_null() & earlier.is_null(), only(term), says)
         self.twice[only(term)] = (earlier != later).fill_null(value=False)
         return self.kept(pl.coalesce(moment, earlier))

@@ -82,7 +82,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
         try:
             columns.append(_series(path, name, [each.get(name) for each in records]))
         except (UnicodeEncodeError, pl.exceptions.PolarsError) as error:
-            what = f"holds what is no text or number: {str(error).splitlines()[0]}"
+            what = f"holds a value that is neither text nor a number: {str(error).splitlines()[0]}"
             raise TraceError(str(path), [Fault(f"column {name}", what)]) from error
     return Part(pl.DataFrame(columns), has)
 

@@ -28,7 +28,7 @@ def advise(path: Path) -> str | None:
         mapping = fits[1]
         out = f"{mapping.name}.parquet" if path.name != f"{mapping.name}.parquet" else "trace.parquet"
         about = mapping.about.get("about", mapping.name)
-        return f"its columns are those of {about}: harness trace convert {quoted} {out} --map {mapping.name}"
+        return f"its columns match {about}: harness trace convert {quoted} {out} --map {mapping.name}"
     sample = _first(path, "")
     if sample is None or len(sample.frame.columns) < _FEW:
         return None

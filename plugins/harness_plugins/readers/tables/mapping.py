@@ -185,7 +185,7 @@ def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) ->
     faults = list(_misplaced(content))
     columns = content.get("columns")
     if not isinstance(columns, dict) or not (columns or short):
-        faults.append(Fault("columns", "must say for each column of a trace what it is made of"))
+        faults.append(Fault("columns", "must say how to make each column of a trace"))
         raise TraceError(name, faults, hint=HINT)
     header = bool(content.get("header", True))
     sources = dict(_sources(columns, faults, short=short))
@@ -256,7 +256,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
             if found is not None:
                 yield name, found
     if "pod_set" in columns and any(str(name).startswith(TOTAL) for name in columns):
-        faults.append(Fault("pod_set", "cannot stand beside totals, which make the pod sets of a job"))
+        faults.append(Fault("pod_set", "cannot be combined with totals, which make the pod sets of a job"))
     missing = [name for name in _REQUIRED if name not in columns]
     if missing and not short:
         faults.append(Fault("columns", f"lacks {', '.join(missing)}, which every trace has"))

@@ -127,7 +127,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     if mapping.zone != "UTC":
         yield f"times without a zone are of {mapping.zone}"
     if twice:
-        yield f"{twice:,} times stand in an hour that occurs twice: the earlier is taken"
+        yield f"{twice:,} times fall into an hour that occurs twice: the earlier one is taken"
     if mapping.latest:
         yield f"of rows with one job_id that with the greatest {mapping.latest} counts"
     machine = mapping.about.get("machine")

@@ -295,7 +295,7 @@ def _term(node: ast.expr, text: str) -> Term:
             _refuse(
                 node,
                 text,
-                f"gives {name}() what it does not take: names of arguments, or too many",
+                f"calls {name}() with named arguments, or with too many",
             )
         case ast.Call(ast.Name(name)):
             _refuse(node, text, f"calls {name}(), which the language does not have; {_HAS}")
