@@ -447,7 +447,7 @@ def compare(
     Args:
         runs: runs or their folders.
         baseline: label or folder of the run that the others are compared with; the first by default.
-        shake: compare so many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`: then
+        shake: compare this many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`: then
             every difference has an interval. Twins that are not there are replayed, and kept.
         isolated: measure the runs against each of their quotas alone first, as `isolated` does, and their
             twins too, which takes as much again as the twins themselves.

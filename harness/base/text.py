@@ -18,7 +18,7 @@ def printable(text: str) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """So many of something: `1 node`, `15 nodes`."""
+    """This many of something: `1 node`, `15 nodes`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -28,7 +28,7 @@ def times(count: int) -> str:
 
 
 def shortened(text: str, most: int, head: int | None = None) -> str:
-    """Text of at most so many characters; what is left out of a longer one is its middle.
+    """Text of at most this many characters; what is left out of a longer one is its middle.
 
     Args:
         text: the text.
@@ -134,7 +134,7 @@ def _rooms(
 
 
 def folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:
-    """Sentences in lines of at most so many columns."""
+    """Sentences in lines of at most this many columns."""
     for sentence in sentences:
         line = ""
         for word in sentence.split(" "):

@@ -156,7 +156,7 @@ def short_number(number: float) -> str:
 
 
 def plain_number(number: float, digits: int) -> str:
-    """A number of so many digits, written without an exponent."""
+    """A number of this many digits, written without an exponent."""
     return f"{Decimal(f'{number:.{digits}g}'):,f}"
 
 

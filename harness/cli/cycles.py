@@ -156,7 +156,7 @@ class _Telling:
 
 
 def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
-    """That jobs are there, in the trace or in the manifests.
+    """Check that jobs are there, in the trace or in the manifests.
 
     Raises:
         OptionError: one is not.

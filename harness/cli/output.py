@@ -1,4 +1,4 @@
-"""Files that commands write beside their runs: manifests, pages, and never over what was read."""
+"""Files that commands write beside their runs, such as manifests and pages; they never overwrite an input."""
 
 from __future__ import annotations
 

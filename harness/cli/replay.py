@@ -314,7 +314,7 @@ def _preface(
         lines += _of_world(world, selected=selected)
     scale = worlds[0].cluster.scale
     if scale != 1:
-        lines.append(f"note: --scale-cluster {scale}: so many times its nodes and quotas")
+        lines.append(f"note: --scale-cluster {scale}: the cluster has {scale} times its nodes and quotas")
     notes = [(world, plan, plan.trace.notes[len(trace.notes) :]) for world, plan in plans]
     lines += _told("note", worlds, notes)
     begun = [(world, plan, [plan.begins, plan.work.said, plan.changing]) for world, plan in plans]
@@ -358,7 +358,7 @@ def _told(
 
 
 def _check_measured(runs: Iterable[Run]) -> None:
-    """That no metric failed.
+    """Check that no metric failed.
 
     Raises:
         PluginError: one did.
@@ -373,7 +373,7 @@ def _check_measured(runs: Iterable[Run]) -> None:
 
 
 def _check_ends(runs: Iterable[Run]) -> None:
-    """That every replay came to its end.
+    """Check that every replay came to its end.
 
     Raises:
         StoppedError: one was ended because it went nowhere.

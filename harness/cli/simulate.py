@@ -114,7 +114,7 @@ def simulate(
 def _check(
     jobs: Sequence[Path], *, each: bool, largest: str | None, shape: str | None, queue: str | None
 ) -> None:
-    """That options belong together.
+    """Check that options belong together.
 
     Raises:
         OptionError: they do not.

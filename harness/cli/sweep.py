@@ -179,7 +179,7 @@ def _estimated(made: Sweep) -> str:
 
 
 def _check_failures(experiment: Experiment) -> None:
-    """That no item failed.
+    """Check that no item failed.
 
     Raises:
         CheckError: some did; a table of them is printed.

@@ -88,7 +88,7 @@ def _given_name(clusters: Sequence[str]) -> str:
 
 
 def _require_names(worlds: Sequence[World]) -> None:
-    """That each of several clusters has a name of its own that can be part of a label."""
+    """Check that each of several clusters has a name of its own that can be part of a label."""
     names = [world.name for world in worlds]
     for name in names:
         if names.count(name) > 1 or len(name) > _LONGEST_NAME:

@@ -37,7 +37,7 @@ from harness.cluster.model import (
 from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
 
 MOST_OBJECTS = 1000
-"""Of one kind; further ones are counted and hashed."""
+"""The most objects of one kind that are listed; further ones are counted and hashed."""
 
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 """Fields that are given for a resource in a flavor: `nominalQuota FLAVOR/RESOURCE`."""
@@ -88,11 +88,11 @@ Objects = dict[str, dict[str, str]]
 
 
 def content(cluster: Cluster) -> dict[str, Any]:
-    """What is modelled of a cluster.
+    """The part of a cluster that harness models.
 
     Returns:
         `nodes` and `labels` as `node_kinds` has them; `objects`, kind -> name -> field -> value; `counted`,
-        what there may be any number of -> `count`, `sha256`.
+        kinds with any number of objects -> `count`, `sha256`.
     """
     objects, counted = _bounded(_objects(cluster))
     for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):

@@ -178,7 +178,7 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """That objects of a kind are not read, and what is assumed instead where that is known."""
+    """A sentence: objects of a kind are not read, and what is assumed instead, if that is known."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")

@@ -24,7 +24,7 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
     Returns:
         `nodes`, the kinds in the order in which they come first: `count`, the `first` and `last` by name, a
         hash of all `names`, and `allocatable`. They have `labels`, `taints`, `unschedulable` and `ready`
-        where there are any. One with `kinds` joins so many of them, with the sum of what is allocatable.
+        where there are any. One with `kinds` joins this many of them, with the sum of what is allocatable.
         `labels`, those that tell too many nodes apart and are left out above: label -> `count` of its values,
         `sha256`.
     """

@@ -1,4 +1,4 @@
-"""A cluster on which one quota is alone: what is its own and no more, with nobody to borrow from."""
+"""A cluster on which one quota is alone: it has its own quota and no other to borrow from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose pods the Pods of a dump are: by what they were made for, as Kueue and the operators write it down.
+"""The Workloads that own the Pods of a dump, by the owner references of Kueue and the operators.
 
 A Pod leads to its Workload by an annotation of Kueue's, by its pod group, or through its owners. An owner is
 a Job, or an operator's object, as far as the dump has them. If an owner is not in the dump, the labels that
@@ -40,7 +40,7 @@ _Key = tuple[str, str]
 
 
 class Owner(NamedTuple):
-    """What an object was made for; each part is "" where nobody says it."""
+    """The owner of an object; each part is "" if unknown."""
 
     kind: str
     name: str

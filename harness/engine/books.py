@@ -115,7 +115,7 @@ class Books:
             self._settle()
 
     def change(self, change: Change) -> None:
-        """The cluster changes; nobody loses what he holds.
+        """The cluster changes; jobs keep what they hold.
 
         Without nodes the capacity is the sum of quotas. Where a quota falls below what is held of it, others
         may still take all of theirs. So more than the capacity may be held, by as much as quotas fell since

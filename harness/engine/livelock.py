@@ -24,7 +24,7 @@ ROUNDS = 1_000
 """How many of them must have hit pods that had been preempted in this time before."""
 
 MOST_ROUNDS = 100_000
-"""With so many the replay ends sooner: rounds that hardly take time never come to `SPAN`."""
+"""With this many the replay ends sooner: rounds that hardly take time never come to `SPAN`."""
 
 _EACH = 10
 """How often each of the pods must have been preempted on average: to hit many pods twice is no loop."""
@@ -79,7 +79,7 @@ class Livelock(Value):
         }
 
     def told(self, at: str | None = None) -> str:
-        """That the replay was ended, why, and by whom.
+        """A sentence: the replay was ended, why, and which jobs caused it.
 
         Args:
             at: how to write the time; by default as a duration since the origin.

@@ -94,7 +94,7 @@ class Recurrence:
         return True
 
     def _repeat(self, kept: _Seen, seen: _Seen, rounds: int) -> None:
-        """What happened between two times happens so many times more."""
+        """What happened between two times happens this many times more."""
         span, lifecycle = rounds * (seen.now - kept.now), self._lifecycle
         self._skip(span, [rounds * (now - then) for then, now in zip(kept.counts, seen.counts, strict=True)])
         self._wakes.skip(span)

@@ -59,7 +59,7 @@ _WHOLE = (NEVER,)  # stands for all pods of a job
 
 _PATIENCE = 250_000
 _PATIENCE_A_JOB = 4
-"""Decisions in a row that change nothing, and so many more for each job alive, before a policy counts as
+"""Decisions in a row that change nothing, and this many more for each job alive, before a policy counts as
 deciding for ever."""
 
 

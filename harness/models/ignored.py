@@ -8,7 +8,7 @@ from harness.models.cluster import Cluster, GroupReference
 
 
 def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
-    """That PodGroups of the manifests do not count, because pods are placed otherwise."""
+    """Warn that PodGroups of the manifests do not count, because this policy places pods in another way."""
     if cluster.pod_groups:
         first = "/".join(next(iter(cluster.pod_groups)))
         more = f" and {len(cluster.pod_groups) - 1:,} more" if len(cluster.pod_groups) > 1 else ""
@@ -16,7 +16,7 @@ def ignored_groups(cluster: Cluster, how: str) -> Iterator[str]:
 
 
 def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
-    """That pod groups of kube-scheduler's own do not count, as they do not where its gangs are off."""
+    """Warn that kube-scheduler's own pod groups do not count, as if its gang scheduling were off."""
     groups = cluster.scheduling_groups
     if groups:
         namespace, workload, name = next(iter(groups))

@@ -70,7 +70,7 @@ def by_quota(queue: str, why: str) -> Never:
 
 
 def uncovered(queue: ClusterQueue, wanted: Mapping[str, int]) -> str:
-    """That the queue has no quota for some resource at all; "" where it has."""
+    """A sentence if the queue has no quota at all for some resource, else ""."""
     covered = {resource for group in queue.resource_groups for resource in group.covered_resources}
     left = sorted(resource for resource, amount in wanted.items() if amount and resource not in covered)
     return f"ClusterQueue {queue.name} has no quota for {', '.join(left)}" if left else ""
@@ -116,7 +116,7 @@ def _misfit(
 
 
 def short(resource: str, there: int) -> str:
-    """That a flavor never has more."""
+    """A sentence: a flavor never has more."""
     return f"gives at most {format_amount(resource, there)} of {resource}"
 
 
@@ -155,7 +155,7 @@ class OverTime(Generic[_V]):
         return found
 
     def _of(self, state: int) -> Callable[[Job], _V | None]:
-        """The judge of the state after so many instants."""
+        """The judge of the state after this many instants."""
         while len(self._judges) <= state:
             for edit in self._edits[len(self._judges) - 1]:
                 self._last = edit.on(self._last)

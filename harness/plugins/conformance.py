@@ -313,7 +313,7 @@ _OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
 
 
 def _check_fields(case: Case, spec: ConformanceSpec) -> None:
-    """That the component knows all of a case.
+    """Check that the component knows all of a case.
 
     Raises:
         InputError: it does not.

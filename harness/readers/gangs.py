@@ -11,7 +11,7 @@ from harness.readers.names import GPU
 
 
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
-    """Columns `each`, `pods` and `gang` of jobs that ask for so many devices or processors each.
+    """Columns `each`, `pods` and `gang` of jobs that ask for this many devices or processors each.
 
     A job that fits a node is one pod. Any other is a gang of equal pods, each with the largest divisor of the
     job's amount that a node can hold.

@@ -156,7 +156,7 @@ def sentence(edit: Mapping[str, Any]) -> str:
 
 
 def _counted(sort: str, count: int) -> str:
-    """What changes of a sort are called, where there are so many."""
+    """What changes of a sort are called, where there are this many."""
     if count > 1 or not sort.endswith("s"):
         return sort
     return sort.removesuffix("ies") + "y" if sort.endswith("ies") else sort.removesuffix("s")

@@ -119,7 +119,7 @@ def tables_of(info: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def check_present(folder: Path, info: Mapping[str, Any]) -> None:
-    """That every table is there that was kept.
+    """Check that every table is there that was kept.
 
     Raises:
         RunError: one is not.
@@ -130,7 +130,7 @@ def check_present(folder: Path, info: Mapping[str, Any]) -> None:
 
 
 def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
-    """That a table can be read: its bytes are those that were written, its columns those of the schema.
+    """Check that a table can be read: its bytes are those that were written, its columns those of the schema.
 
     Args:
         folder: the run's.

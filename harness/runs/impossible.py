@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
         return frozenset(job for each in self.found for job in each.jobs)
 
     def told(self, total: int) -> Iterator[str]:
-        """The same in sentences, for a trace of so many jobs."""
+        """The same in sentences, for a trace of this many jobs."""
         for sentence in sentences(self.found, total):
             yield f"with {', '.join(self.plugins)}: {sentence}"
 

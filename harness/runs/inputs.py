@@ -54,7 +54,7 @@ def read_cluster(
 
 
 def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> None:
-    """That a cluster has what a trace names, and is no smaller than a job.
+    """Check that a cluster has what a trace names, and is no smaller than a job.
 
     Args:
         trace: the jobs.

@@ -132,7 +132,7 @@ def _key(row: Measurement) -> _Key:
 
 
 def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, str]) -> None:
-    """That nothing is measured twice.
+    """Check that nothing is measured twice.
 
     Args:
         name: of the metric.
@@ -153,7 +153,7 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
 
 
 def _check(run: Run) -> None:
-    """That it is not the run itself that cannot be read."""
+    """Check that it is not the run itself that cannot be read."""
     again = Run(run.path, run.info)
     for name in run.info["tables"]:
         again.file(name)

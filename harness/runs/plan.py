@@ -226,7 +226,7 @@ class Plan(Value):
         return self.cluster if later is None else replace(self.cluster, pods=self.cluster.pods + later.pods)
 
     def _nothing_played(self) -> Iterator[str]:
-        """That the replay ends before anything arrives; arrivals are scaled from the first one on."""
+        """Warn that the replay ends before anything arrives; arrivals are scaled from the first one on."""
         first: Any = self.trace.frame["submit_time"].to_physical().min()
         after = int(first) - self.trace.origin
         if self.until is not None and self.until < after:
@@ -236,13 +236,13 @@ class Plan(Value):
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:
-        """That a start-up for all jobs says nothing, since the trace has one for each."""
+        """Warn that a start-up time for all jobs has no effect, since the trace has one for each job."""
         if self.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.startup)
             yield f"startup {chosen} counts for no job: the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:
-        """That the manifests choose another policy; `auto` does what they choose."""
+        """Warn that the manifests choose another policy; `auto` does what they choose."""
         scheduler, name = self.cluster.scheduler, self.policy.name
         if scheduler is None or scheduler.preemption_algorithm is None:
             return

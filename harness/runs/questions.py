@@ -47,7 +47,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
 
 
 def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> list[Arrival]:
-    """Arrivals with what they have done of their runs, where the policy does not say that."""
+    """Arrivals with the progress of their runs, taken from the manifests if the policy does not give it."""
     several: list[Workload | Pod] = [*cluster.pods, *cluster.workloads]
     work = {each.key: each for each in several}
     found: list[Arrival] = []

@@ -396,7 +396,7 @@ class Run:
                 yield wanted.slice(begin, _BATCH).collect()
 
     def _has(self, table: str) -> None:
-        """That a table was kept.
+        """Check that a table was kept.
 
         Raises:
             RunError: it was not.
@@ -419,7 +419,7 @@ class Run:
 
 
 def _slept(jobs: Sequence[str]) -> str:
-    """That jobs waited in vain for a policy that was not asked any more, in a sentence."""
+    """A sentence: jobs waited although they could have started, for a policy that was not called again."""
     named = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else "")
     wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
     return (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
-"""So many are replayed by about the time that another process has begun."""
+"""This many are replayed by about the time that another process has begun."""
 
 FEW_BYTES = 64 << 10
 """A trace in a file with fewer bytes has no more jobs than that: bundled ones take 13 bytes a job or more."""

@@ -1,6 +1,6 @@
 """Who makes the items of a work: this process, several of this machine, or any executor of functions.
 
-Only so many items are handed out at a time, so that what waits takes no memory here or at a scheduler. An
+Only this many items are handed out at a time, so that what waits takes no memory here or at a scheduler. An
 item whose process died is handed out again; one that ends its process even when it is alone has failed.
 """
 
@@ -174,7 +174,7 @@ def _handed_out(
     submit: Callable[[ItemT], Future[MadeT | None]],
     again: Callable[[ItemT], Future[MadeT | None]] | None = None,
 ) -> Generator[MadeT, None, list[ItemT]]:
-    """Hand out items, so many at a time; answers those that were under way when the executor died.
+    """Hand out items, this many at a time; answers those that were under way when the executor died.
 
     Args:
         work: makes them.

@@ -131,7 +131,7 @@ def _with_those_aside(run: Run, alone: Iterable[Run]) -> dict[str, Any]:
 
 
 def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
-    """That a policy does not keep to quotas, so that being alone on one is being alone on the cluster.
+    """A sentence: a policy ignores quotas, so a quota alone has the whole cluster.
 
     Pods that terminate do not count: quota may be given anew before they are gone.
     """

@@ -49,7 +49,7 @@ class Calibration(Value):
         sample: keep a seeded share of the jobs, each whole.
         priority_from: give priorities by the values of a column.
         priority_share: give a priority to a seeded share of each queue's jobs.
-        tenants: whose a job is: another column, the largest queues, so many hashed ones.
+        tenants: whose a job is: another column, the largest queues, this many hashed ones.
         scale_cluster: how many times as large the cluster is.
     """
 

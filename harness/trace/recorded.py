@@ -57,7 +57,7 @@ class Record(NamedTuple):
 
 
 def check_recorded(trace: Trace) -> None:
-    """That a trace says when jobs started and ended.
+    """Check that a trace says when jobs started and ended.
 
     Raises:
         TraceError: it does not.

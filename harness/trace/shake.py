@@ -145,7 +145,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Shake:
-    """So many twins of a trace.
+    """This many twins of a trace.
 
     Attributes:
         count: how many.

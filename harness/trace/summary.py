@@ -81,7 +81,7 @@ class Summary:
         first, last: the first and last submission, as text.
         span: between them.
         gangs: jobs that make progress only with all their pods.
-        gang_sizes: pods -> gangs of so many.
+        gang_sizes: pods -> gangs of this many.
         recorded_wait: what jobs really waited before they started; None where that is not known.
         priorities: (priority or class) -> jobs; empty if the trace has neither.
         missing: columns of the schema that the trace does not have, or that are null in some rows, with how

@@ -235,7 +235,7 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> l
 
 
 def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
-    """That a queue leads to no ClusterQueue."""
+    """A sentence: a queue leads to no ClusterQueue."""
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:
         return (

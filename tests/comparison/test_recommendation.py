@@ -93,7 +93,7 @@ def test_runs_that_are_alike_need_no_twins(replayed: Callable[..., harness.Run])
     """Nothing differs, so that there is nothing that luck could have done."""
     found = told(replayed("one", 2), replayed("two", 2), shake=None)
     assert found.carried
-    assert found.sentence.endswith("no difference can be told: “one” does as well as any other.")
+    assert found.sentence.endswith("no difference is significant: “one” does as well as any other.")
 
 
 def test_what_is_better_and_what_is_worse_stand_against_each_other(

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from harness.trace.shake import Shake
 
 _JITTERS = 100
-"""Arrivals must span so many jitters."""
+"""Arrivals must span this many jitters."""
 _FEW = 1_000
 """With fewer jobs than these the gaps between arrivals count; in a larger trace luck averages out."""
 _GAPS = 10
-"""The jitter is at most so many times the median gap."""
+"""The jitter is at most this many times the median gap."""
 
 SMALLER = "a smaller jitter, such as --shake 10,arrivals=1s, keeps twins alike"
 """What to do about it."""

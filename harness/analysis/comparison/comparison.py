@@ -302,7 +302,7 @@ class Comparison:
         brief: bool = False,
         every_note: bool = False,
     ) -> str:
-        """Headlines or metrics for a terminal of so many columns; brief with four notes, or every note."""
+        """Headlines or metrics for a terminal of this many columns; brief with four notes, or every note."""
         return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:

@@ -14,7 +14,7 @@ from harness.analysis.comparison.statistics.significance import holm
 
 
 class Family:
-    """Tests by what they are of and by run, with their corrected p.
+    """Tests by metric and by run, with their corrected p.
 
     Args:
         tests: (metric with its scope and resource, run) -> p; 1 for what belongs to the family and could not

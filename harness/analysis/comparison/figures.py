@@ -19,7 +19,7 @@ _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
 _REFUSED = (Ground.CONGESTED, Ground.CUT, Ground.FEW)
 
 _RUN_TIMES = "run times unknown"
-"""Stands where a verdict would, if nobody knows how long some jobs run."""
+"""Replaces a verdict if the run time of some jobs is unknown."""
 PARTS = (SHARE, "ratio")
 """The units that a table shows in per cent."""
 

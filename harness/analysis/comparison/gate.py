@@ -30,7 +30,7 @@ def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: 
 
 
 def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """How many checks fail, which runs they are of, and what was judged."""
+    """How many checks fail, which runs they judge, and what was judged."""
     failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
     runs = len(comparison.runs) - 1
     of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]

@@ -15,7 +15,7 @@ _MOST = 12
 """Lines about one group of runs; JSON has them all."""
 
 _NAMED = 3
-"""So many events the head names one by one."""
+"""This many events the head names one by one."""
 
 _SAME = "the same plugin, options, settings, trace and cluster"
 """Of a patch that sets what is so already, or a run under another name."""

@@ -54,7 +54,7 @@ class Paired:
         return self._interval is _of_factors
 
     def mean(self, place: int) -> float | None:
-        """That of a run over its twins; None where none of them has a value."""
+        """The mean of a run over its twins; None if none of them has a value."""
         return mean_of([value for value in self.values[place] if value is not None], ratio=self.ratio)
 
     def evidence(self, place: int) -> Evidence:

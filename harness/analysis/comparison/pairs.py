@@ -97,7 +97,7 @@ class Pairs:
         return all(jobs == self.count for jobs in self.jobs)
 
     def require_whole(self) -> None:
-        """That twins of the runs can be compared.
+        """Check that twins of the runs can be compared.
 
         Raises:
             RunError: some run has other jobs.

@@ -228,11 +228,11 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides]) -> Recommendation:
         text = f"keep {base}, unless {_quoted(traded[0].name)} with {gains} is worth {costs}"
     elif traded:
         names = _listed([_quoted(each.name) for each in traded], last="or")
-        text = f"keep {base}, unless what {names} is better in is worth what it costs"
+        text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
         text = f"keep {base}: nothing else is better in anything judged here"
     else:
-        text = f"no difference can be told: {base} does as well as any other"
+        text = f"no difference is significant: {base} does as well as any other"
     sentence = f"{_conditions(comparison)}{text}."
     prices = [f" The price of {_quoted(each.name)}: {each.price}." for each in clear or traded]
     whole = "".join((sentence[0].upper(), sentence[1:], *prices))

@@ -28,7 +28,7 @@ _TIMES = {
     "delay": "delay",
     "slowdown.bounded": "slowdown",
 }
-"""Metric -> the column of `job_times` that its statistics are of."""
+"""Metric -> the column of `job_times` that its statistics summarize."""
 
 LOST = "disruption.lost"
 """Work that evictions threw away."""
@@ -36,7 +36,7 @@ _OF_JOBS = (ALL, QUEUE, QUOTA, PRIORITY)
 
 
 class Statistic(NamedTuple):
-    """What a metric is of values of jobs.
+    """The statistic by which a metric summarizes values of jobs.
 
     Attributes:
         column: which values, of `Samples`.

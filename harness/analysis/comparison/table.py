@@ -95,7 +95,7 @@ def text(
     brief: bool = False,
     every_note: bool = False,
 ) -> str:
-    """For a terminal of so many columns; None for any number.
+    """For a terminal of this many columns; None for any number.
 
     Where the table is too wide, it goes without intervals, then run by run beside the baseline, and then with
     metrics above their values. A brief one begins with what to take, has the first notes or every note, and
@@ -126,7 +126,7 @@ def text(
 
 
 def _wrapped(sentences: Iterable[str], width: int | None) -> Iterator[str]:
-    """Sentences in lines of at most so many columns."""
+    """Sentences in lines of at most this many columns."""
     for sentence in sentences:
         indent = "  " if sentence.startswith("  ") else ""
         rows = (

@@ -96,7 +96,7 @@ class Moment:
         return data
 
     def _end(self) -> str:
-        """That the replay was ended before its end, where that is not later."""
+        """A sentence if the replay stopped early, by this instant."""
         stopped = self._run.stopped
         if stopped is None or (self.at is not None and self.at < stopped.since):
             return ""

@@ -308,12 +308,12 @@ def _because(event: Event) -> str:
 
 
 def pods(count: int) -> str:
-    """So many pods."""
+    """This many pods."""
     return counted(count, "pod")
 
 
 def summed(pods: int) -> str:
-    """What stands behind time that is summed over so many pods."""
+    """What stands behind time that is summed over this many pods."""
     return f", summed over {pods:,} pods" if pods > 1 else ""
 
 

@@ -184,7 +184,7 @@ class Story:
                 why = f"{'is ' * (other.what == 'reject')}{self._say.about(other)}"
                 yield self._line(
                     other.time,
-                    f"nothing was recorded of why this job itself waits; job {name} of the same queue {why}",
+                    f"the run did not record why this job itself waits; job {name} of the same queue {why}",
                 )
         for (what, reason), count in told.items():
             if count > 1 and what in ("refuse", PREEMPTS):

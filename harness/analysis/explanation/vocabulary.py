@@ -218,7 +218,7 @@ def share_of(text: str) -> float:
 
 
 class Units:
-    """Writes amounts by the label of what they are of: a resource, or `flavor/resource`.
+    """Writes amounts by the label of their resource: a resource, or `flavor/resource`.
 
     Args:
         resources: the resources that are known, since their names may contain a slash too.
@@ -242,12 +242,12 @@ class Units:
         return format_amount(self.resource(label), amount)
 
     def kind(self, label: str) -> str:
-        """What a label is of: `nvidia.com/gpu`, with several flavors `nvidia.com/gpu of spot`."""
+        """The text for a label: `nvidia.com/gpu`, with several flavors `nvidia.com/gpu of spot`."""
         resource = self.resource(label)
         if not self._flavors or resource == label:
             return resource
         return f"{resource} of {label.removesuffix(f'/{resource}')}"
 
     def named(self, label: str, amount: int) -> str:
-        """An amount with what it is of: `8 nvidia.com/gpu`."""
+        """An amount with its resource: `8 nvidia.com/gpu`."""
         return f"{self.amount(label, amount)} {self.kind(label)}"

@@ -111,7 +111,7 @@ def holding(run: Run, window: Window) -> Holding:
     """
     if run.info["schema"] == "2":
         raise RunError(
-            f"run {run.info['run']} does not say when jobs hold resources: it is of schema 2",
+            f"run {run.info['run']} does not say when jobs hold resources: it has schema 2",
             hint="replay it again",
         )
     with reading(run.path):

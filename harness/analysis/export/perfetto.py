@@ -238,7 +238,7 @@ class _Trace:
         return sum(lost for end, lost in self._lost.get(stay.job, ()) if stay.start < end <= stay.end)
 
     def _hit(self, number: int, of_track: bytes) -> Iterator[bytes]:
-        """That a victim was preempted, where that was within the window."""
+        """The preemption of a victim, if it happened within the window."""
         found = self._shown.get(number)
         if found is None:
             return

@@ -102,7 +102,7 @@ class _Shares:
 
 
 def _cut(length: int, step: int) -> Iterator[slice]:
-    """Pieces of so many places, one after the other."""
+    """Pieces of this many places, one after the other."""
     return (slice(start, start + step) for start in range(0, length, step))
 
 

@@ -1,7 +1,7 @@
-"""Finish-time fairness: how much later jobs of a quota end than where it is alone on what is its own.
+"""Finish-time fairness: how much later jobs of a quota end than if they ran alone on that quota.
 
 Source: rho of Themis (Mahajan and others, NSDI 2020), for the jobs of a ClusterQueue or ElasticQuota in place
-of an app. What a quota would have alone is no part of a run, so it is measured on request only, from further
+of an app. A run does not show how a quota would do alone, so this is measured on request only, from further
 replays (`harness.studies.isolated`).
 """
 
@@ -28,7 +28,7 @@ FINISH_TIMES = (FINISH_TIME, VIOLATIONS, LATER)
 """What is measured on request only."""
 
 TOLERATED = 1.05
-"""Sharing is worth it for a quota whose jobs take at most so many times as long as alone."""
+"""Sharing is worth it for a quota whose jobs take at most this many times as long as alone."""
 
 
 class Sharing(NamedTuple):

@@ -122,7 +122,7 @@ class _Following:
         return {cell: sign * amount for cell, amount in given.items()}
 
     def _asks(self, sets: Sequence[PodSet], counts: Sequence[int], chosen: Chosen) -> dict[Cell, int]:
-        """What so many pods of some pod sets ask for, by the flavors that these have."""
+        """What this many pods of some pod sets ask for, by the flavors that these have."""
         found: dict[Cell, int] = {}
         for each, count in zip(sets, counts, strict=True):
             # Pods that all ask for the same are one here, whatever pod sets they come from.

@@ -82,7 +82,7 @@ def ideal_shares(some: Sequence[Wants]) -> list[Floats]:
 
 
 def _shares(wants: Wants, lengths: Sequence[int]) -> Floats:
-    """The same of tables side by side, which have so many instants."""
+    """The same of tables side by side, which have this many instants."""
     share = np.zeros_like(wants.weight)
     base: Floats = np.zeros(share.shape[1])
     used = [base] * len(wants.rates)

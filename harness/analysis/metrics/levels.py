@@ -29,7 +29,7 @@ _NAMED = ("namespace", "queue", TIMELINE_QUEUE)
 """The columns of jobs that say whose they are."""
 
 _MOST_KEPT = 1 << 22
-"""So many rows of a timeline stay in memory while a run is asked much."""
+"""This many rows of a timeline stay in memory while a run is asked much."""
 
 _COLUMNS: Mapping[str, list[str]] = {
     "allocated": ["allocated"],
@@ -369,7 +369,7 @@ def holders_then(run: Run) -> list[list[Holder]]:
 
 
 def nominal_of(run: Run, users: Sequence[Holder]) -> list[Ints]:
-    """Of each resource what is the holders' own."""
+    """For each resource, the holders' own amounts."""
     return [
         np.array([min((user.nominal or {}).get(each, 0), INT64_MAX) for user in users], np.int64)
         for each in run.resources

@@ -1,4 +1,4 @@
-"""Whose jobs are: the queues that they name and the users that they are of, each with what it asks for.
+"""The owners of jobs: the queues that they name and their users, each with what it requests.
 
 What is measured of queues and users adds up to what is measured of all. Only those with a job that counts
 have a value. There may be as many users as jobs: those who ask for most have a value each.

@@ -209,7 +209,7 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 
 
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
-    """How many pods of each pod set are admitted when so many of all are, of those that have not ended.
+    """How many pods of each pod set are admitted when this many of all are, of those that have not ended.
 
     The detail has the pod sets that get fewer, and how many; else the last ones are left out.
     """

@@ -139,7 +139,7 @@ def _together(
 
 
 def _limits(run: Run) -> list[tuple[int, list[int | None]]]:
-    """From some times on what there is of each resource."""
+    """The capacity of each resource, from each time of a change on."""
     return [
         (begin, [cluster["capacity"].get(resource) for resource in run.resources])
         for begin, cluster in run.epochs

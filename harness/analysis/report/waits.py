@@ -32,7 +32,7 @@ class Waited(NamedTuple):
         return self.sorted.search_sorted(value, side="right") / self.jobs if self.jobs else 0.0
 
     def quantile(self, percent: int) -> float | None:
-        """What so many of 100 jobs do not exceed; None where fewer started or finished."""
+        """What this many of 100 jobs do not exceed; None where fewer started or finished."""
         place = -(-self.jobs * percent // 100)
         return float(self.sorted[place - 1]) if 0 < place <= len(self.sorted) else None
 

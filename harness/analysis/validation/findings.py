@@ -45,7 +45,7 @@ _LEAST = 0.015
 _CONTRADICTS = 0.6
 """Within a period that part of what is missing must be free all the time."""
 _EVIDENCE = 6
-"""So many spans of evidence make a finding."""
+"""A finding needs at least this many spans of evidence."""
 _MINE = 0.9
 """A queue with this part of the evidence has lost quota; otherwise the whole has."""
 _EVERYWHERE = 0.6
@@ -119,7 +119,7 @@ def findings_of(
 
 
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
-    """That jobs which start at once in the simulation start equally late in the record.
+    """A finding if jobs that start at once in the simulation start equally late in the record.
 
     The shortest span that holds half of their waits is where they are densest, whatever the others are.
     """

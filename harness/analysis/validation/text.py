@@ -13,7 +13,7 @@ _ROWS = 12
 
 
 def text(validation: Validation, width: int | None = None) -> str:
-    """For a terminal of so many columns; None for any number. Sentences are folded to them."""
+    """For a terminal of this many columns; None for any number. Sentences are folded to them."""
     parts = [*folded([validation.verdict], width), ""]
     parts += [aligned([["", "recorded, simulated"], *_overall(validation)], left=(0, 1)), ""]
     for group, every in validation.groups():

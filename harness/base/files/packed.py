@@ -71,7 +71,7 @@ def unpacked_bytes(data: bytes) -> bytes:
 
 
 def unpacked_head(head: bytes, most: int) -> bytes:
-    """What the first bytes of a file hold, at most so many; what cannot be unpacked stays as it is."""
+    """What the first bytes of a file hold, at most this many; what cannot be unpacked stays as it is."""
     kind = _kind(head)
     if kind is None:
         return head[:most]

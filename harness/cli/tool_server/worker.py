@@ -45,7 +45,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _limit(memory: int) -> None:
-    """Let the process have so many bytes at most, where the system can say so."""
+    """Let the process have this many bytes at most, where the system can say so."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""Knobs turned to a value, or to so many times what the manifests say."""
+"""Knobs turned to a value, or to this many times what the manifests say."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """That a change concerns what the cluster lacks."""
+    """A sentence: a change concerns something that the cluster lacks."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
         f"{name} changes {format_duration(at)} after the origin, and is not there: the cluster does not have "
@@ -157,7 +157,7 @@ def nodes_replaced(
 
 
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
-    """That manifests with times make a cluster at each of them, as far as that is known.
+    """Check that manifests with times make a cluster at each of them, as far as that is known.
 
     Dates and times since the origin are held apart: how they lie to each other is known with a trace.
 

@@ -283,7 +283,7 @@ class _World:
     # --- what a kind has ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """That patches say fields that their kinds have, and add items that can be meant."""
+        """Check that patches say fields that their kinds have, and add items that can be meant."""
         for at, document, merge in self._patches:
             content = self._objects[at]
             if content is None:

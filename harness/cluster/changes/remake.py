@@ -13,7 +13,7 @@ from harness.cluster.yaml.documents import Document
 
 
 def require_manifests(cluster: Cluster) -> None:
-    """That a cluster is what its manifests say, so that they can be changed instead of it.
+    """Check that a cluster is what its manifests say, so that they can be changed instead of it.
 
     Raises:
         InputError: it was made or changed without manifests.

@@ -1,4 +1,4 @@
-"""A cluster of another size: so many times the nodes and the quotas, in the same proportions."""
+"""A cluster of another size: this many times the nodes and the quotas, in the same proportions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def scales(resource: object) -> bool:
 
 
 def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:
-    """So many nodes, each as often as any other or once more."""
+    """This many nodes, each as often as any other or once more."""
     if not nodes:
         return nodes
     there = list(nodes.values())

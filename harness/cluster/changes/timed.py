@@ -88,7 +88,7 @@ def has_times(content: Any) -> bool:
 
 
 def check_names(document: Document, faults: list[Fault]) -> None:
-    """That a document of a kind that may have a time misspells none: it would hold all the time."""
+    """Check that a document of a kind that may have a time misspells none: it would hold all the time."""
     content = document.content
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None

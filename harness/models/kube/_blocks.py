@@ -21,7 +21,7 @@ from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOUR
 from harness.models.kube.pod import LastingRefusal, Peers, PodInfo, Template
 
 OFTEN = 4
-"""After so many failures every other one means the longest backoff."""
+"""After this many failures every other one means the longest backoff."""
 
 BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """Plugins whose rejection a binding can end."""
@@ -39,7 +39,7 @@ _BEFORE_ALL = -(1 << 62)
 _AFTER_ALL = 1 << 62
 
 _WIDEST = 64
-"""So many places may be left free between two blocks that become one.
+"""This many places may be left free between two blocks that become one.
 
 Without a limit, a block that is put behind another one would move as far as that is wide. The next one would
 move twice as far, until places are larger than `_AFTER_ALL`.

@@ -96,7 +96,7 @@ class PermitGang:
         return self.of_its_pods(self.placed, "got a place, and the others are waited for")
 
     def of_its_pods(self, count: int, what: str) -> str:
-        """A sentence about so many of the pods that it takes."""
+        """A sentence about this many of the pods that it takes."""
         sentence = f"{count:,} of the {self.least:,} pods that it takes {what}"
         return f"{self.name}: {sentence}" if self.name else sentence
 

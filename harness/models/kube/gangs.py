@@ -1,4 +1,4 @@
-"""Gangs: pods that are placed, and make room for themselves, together: all of them, or at least so many."""
+"""Gangs: pods that are placed, and make room for themselves, together: all of them, or at least this many."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class SchedulingQueue:
         return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
-        """It is so much later, all lies in the pool as it did, and there were so many attempts."""
+        """It is so much later, all lies in the pool as it did, and there were this many attempts."""
         self.now += span
         self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
@@ -267,7 +267,7 @@ class SchedulingQueue:
             self._by_bindings[pod] = None
 
     def _stamp(self, waiting: Waiting, backoff: int) -> None:
-        """It has failed now, and backs off for so many seconds; a block takes a stamp for each pod."""
+        """It has failed now, and backs off for this many seconds; a block takes a stamp for each pod."""
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
         waiting.backoff = self.now // SECOND + backoff

@@ -93,11 +93,11 @@ class TaintEvictions:
         self.tainted.pop(name, None)
 
     def bound(self, pods: Iterable[PodInfo], node: str, now: int) -> Iterator[Preempt]:
-        """Pods were bound to a node with such taints: they stay as long as they tolerate them."""
+        """Pods were bound to a node with `NoExecute` taints: they stay while they tolerate these."""
         yield from self._try(pods, self.tainted[node], now)
 
     def ended(self, now: int) -> Iterator[Preempt]:
-        """The pods go whose timers end now, by name."""
+        """Evict the pods whose timers end now, in order of name."""
         pods = []
         while self._timers and self._timers[0][0] <= now:
             pod = heappop(self._timers)[3]

@@ -147,7 +147,7 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
 
 
 def _check_import(name: str, module: str) -> None:
-    """That the package can be installed, and that Python would import no other module by its name.
+    """Check that the package can be installed, and that Python would import no other module by its name.
 
     Raises:
         PluginError: it cannot, or would.

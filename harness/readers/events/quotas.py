@@ -36,7 +36,7 @@ _LAST = 253_402_300_799
 
 _HINT = "send the same query with curl to see what the server answers"
 _OUTAGE = 3
-"""So many times the usual time between two scrapes without any is worth a word."""
+"""This many times the usual time between two scrapes without any is worth a word."""
 
 
 class _Key(NamedTuple):

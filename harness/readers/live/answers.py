@@ -1,4 +1,4 @@
-"""The body of an answer, with an end: so many bytes on the way and unpacked, so long a line, so much time.
+"""The body of an answer, with an end: this many bytes on the way and unpacked, so long a line, so much time.
 
 A server can send without an end, or a byte at a time, or a few bytes that unpack to all the memory there is.
 Bodies are unpacked here, as the client would unpack each piece as a whole; only gzip is asked for.

@@ -92,7 +92,7 @@ def follow(
         http: the server.
         path: where the objects are.
         revision: to go on from; None to begin with a list.
-        pause: waits so many seconds; answers whether that is enough for good.
+        pause: waits this many seconds; answers whether that is enough for good.
     """
     failures = 0
     while True:

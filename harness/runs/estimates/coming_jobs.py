@@ -17,7 +17,7 @@ from harness.runs.estimates.traits import Traits
 from harness.trace.generate.uniform import uniform
 
 WEEKS = 8
-"""Days are drawn from so many weeks before now."""
+"""Days are drawn from this many weeks before now."""
 
 
 class Past(NamedTuple):

@@ -19,16 +19,16 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""So many jobs of a group must have run longer for a job to be drawn among them."""
+"""This many jobs of a group must have run longer for a job to be drawn among them."""
 
 RECENT = 1000
-"""So many of them are taken, the latest ones."""
+"""This many of them are taken, the latest ones."""
 
 PARTS = 4
 """A future draws the jobs of one group from so large a part of it: a quarter."""
 
 STEPS = 16
-"""At so many places of a group its parts are weighed by what runs now."""
+"""At this many places of a group its parts are weighed by what runs now."""
 
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
@@ -50,7 +50,7 @@ class Draws(NamedTuple):
         elapsed: how long it has run, microseconds.
         values: run times, in the order of their ends.
         limit: the longest that it may run; None for no limit.
-        likely: how likely the part of a future begins up to each of so many equal steps of the group; empty
+        likely: how likely the part of a future begins up to each of this many equal steps of the group; empty
             where one step is as likely as another.
     """
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from harness.studies.experiments.specification import SEED, Point, Spec, Value
 
 _MOST_TRIED = 2_000_000
-"""So many points of a grid are looked at for those that are to be drawn."""
+"""This many points of a grid are looked at for those that are to be drawn."""
 
 Applies: TypeAlias = Callable[[str, Point], bool]
 """Whether a factor means anything at a point: an option does only for plugins that have it."""

@@ -119,7 +119,7 @@ class Bench:
         return self._option(name, self.arm(point)) is not None
 
     def check_name(self, name: str) -> None:
-        """That what varies is a setting, a knob, or an option of one of the plugins.
+        """Check that what varies is a setting, a knob, or an option of one of the plugins.
 
         Raises:
             OptionError: it is none; says what was probably meant.

@@ -89,7 +89,7 @@ class Seeds:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Only so many points of the grid, drawn by a seed."""
+    """Only this many points of the grid, drawn by a seed."""
 
     count: int
     seed: int

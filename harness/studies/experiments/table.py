@@ -53,7 +53,7 @@ def _state(judged: Judged) -> str:
 
 
 def stopped_text(experiment: Experiment) -> str:
-    """That items were ended where they went nowhere, in a sentence; nothing where none was."""
+    """A sentence: items were ended because they made no progress; empty if there was no such item."""
     stopped = experiment.stopped
     if not stopped:
         return ""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _MOST_DRAWN = 20
-"""So many times as many moments as are wanted are looked at for some at which something waits."""
+"""This many times as many moments as are wanted are looked at for some at which something waits."""
 
 
 class Judged(NamedTuple):

@@ -140,7 +140,7 @@ class Asked:
         return _Side(worlds, tuple(notes))
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
-        """That Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
+        """Check that Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
 
         Raises:
             InputError: they have none, and it was not asked for others that wait.
@@ -270,7 +270,7 @@ def _reason(error: TraceError) -> str:
 
 
 def require_queues(cluster: Cluster) -> None:
-    """That Kueue's Workloads have queues to start from.
+    """Check that Kueue's Workloads have queues to start from.
 
     Raises:
         InputError: they have none.

@@ -59,7 +59,7 @@ def futures_of(
     executor: Executor | None,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[list[Future]]:
-    """So many futures of each world, in their order, whoever played them.
+    """This many futures of each world, in their order, whoever played them.
 
     Args:
         worlds: what they are made of.

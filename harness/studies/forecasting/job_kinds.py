@@ -247,7 +247,7 @@ def _as_template(found: Any) -> dict[str, Any]:
 
 
 def check_containers(template: Fields) -> None:
-    """That pods of a template have something to run."""
+    """Check that pods of a template have something to run."""
     pods = template.child("spec")
     if not pods.raw("containers") and not pods.faults:
         pods.fault("containers", f"there are none, {NO_POD}")

@@ -78,7 +78,7 @@ def names_queue(job: Job) -> bool:
 
 
 def _check_kind(job: Document, faults: list[Fault]) -> None:
-    """That an object is of a kind of jobs, and of its API group where it says one."""
+    """Check that an object is of a kind of jobs, and of its API group where it says one."""
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:
         faults.append(Fault(job.where, f"kind {shown(kind)} is not one of {', '.join(KINDS)}"))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
-    """The time by which it has happened in a share of the futures; None where it has not in so many.
+    """The time by which it has happened in a share of the futures; None where it has not in this many.
 
     Of n futures the i-th time stands for the share i / (n + 1). An outcome of the same kind as the futures
     then lies between two of these with that probability, however few futures there are.

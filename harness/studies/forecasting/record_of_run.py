@@ -113,7 +113,7 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
     """
     if run.info["schema"] == "2":
         raise RunError(
-            f"run {run.info['run']} does not say when jobs hold resources: it is of schema 2",
+            f"run {run.info['run']} does not say when jobs hold resources: it has schema 2",
             hint="replay it again",
         )
     with reading(run.path):
@@ -197,7 +197,7 @@ def _until(run: Run, jobs: pl.DataFrame, origin: int) -> int | None:
 
 
 def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
-    """That the run was on this cluster, as far as its decisions say where.
+    """Check that the run was on this cluster, as far as its decisions say where.
 
     Raises:
         OptionError: it was not.
@@ -218,7 +218,7 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
 def _check_jobs(
     run: Run, decisions: pl.DataFrame, cluster: Cluster, jobs: Mapping[int, Job], *, queued: bool
 ) -> None:
-    """That Workloads and Pods say all that decisions depend on.
+    """Check that Workloads and Pods say all that decisions depend on.
 
     Raises:
         OptionError: they do not.

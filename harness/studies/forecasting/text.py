@@ -14,7 +14,7 @@ _ROWS = 20
 
 
 def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """For a terminal of so many columns; None for any number.
+    """For a terminal of this many columns; None for any number.
 
     Args:
         forecast: the forecast.
@@ -50,7 +50,7 @@ _STARTS = ["waits", "queue", "waited", "p10", "p50", "p90", "not started"]
 
 
 def verdict(held: Coverage, width: int | None = None) -> str:
-    """How forecasts held, for a terminal of so many columns."""
+    """How forecasts held, for a terminal of this many columns."""
     size = "unknown" if held.width is None else format_duration(round(held.width))
     error = "unknown" if held.error is None else format_duration(round(held.error))
     sentences = [

@@ -108,7 +108,7 @@ class Fitting:
         }
 
     def text(self, width: int | None = None) -> str:
-        """A table for a terminal of so many columns; None for any number."""
+        """A table for a terminal of this many columns; None for any number."""
         resource = self.shape.resource
         head = ["queue", "flavor", f"{resource} now", "pods", "with preemption", "pods", "preempts"]
         rows = [
@@ -269,7 +269,7 @@ def _told(names: Sequence[str], instant: Instant) -> tuple[bool, int]:
 
 
 def _sized(flavor: ResourceFlavor | None, pods: int, pod_set: PodSet) -> PodSet:
-    """So many pods, which bear the taints of their flavor."""
+    """This many pods, which bear the taints of their flavor."""
     sized = with_count(pod_set, pods)
     return sized if flavor is None or not flavor.taints else for_flavor(sized, flavor, frozenset())
 

@@ -78,10 +78,10 @@ class Moment(Protocol):
         """
 
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
-        """What the instant comes to, which may be played in a copy of the process.
+        """The outcome of the instant; it may be played in a copy of the process.
 
         Args:
-            tell: answers of the instant what can be pickled.
+            tell: returns a value from the instant that can be pickled.
             difference: see `played`.
         """
 

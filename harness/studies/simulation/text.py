@@ -13,7 +13,7 @@ _NAMED = 3
 
 
 def text(simulation: Simulation, width: int | None = None, *, rows: int | None = _ROWS) -> str:
-    """For a terminal of so many columns; None for any number.
+    """For a terminal of this many columns; None for any number.
 
     Args:
         simulation: what is answered.

@@ -50,7 +50,7 @@ class Process(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Regular:
-    """A job every so many microseconds, the first after `first` microseconds."""
+    """A job every this many microseconds, the first after `first` microseconds."""
 
     every: int
     first: int

@@ -151,7 +151,7 @@ class Bootstrap:
 
 
 def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
-    """The rows of the first jobs, at most so many, and how many jobs these are."""
+    """The rows of the first jobs, at most this many, and how many jobs these are."""
     if not has_pod_sets(rows):
         return rows.head(most), min(rows.height, most)
     names = rows["job_id"].unique(maintain_order=True).head(most)

@@ -111,7 +111,7 @@ class _Source:
         return taken
 
     def _rows(self, count: int) -> pl.DataFrame:
-        """The next so many jobs."""
+        """The next this many jobs."""
         numbers = pl.int_range(self._made, self._made + count, eager=True)
         times = self._arrivals.times(count) if count else numbers
         kinds = self._stream.kinds

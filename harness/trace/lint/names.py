@@ -13,7 +13,7 @@ from harness.trace.lint.finding import Finding, Material, counted
 
 _SHOWN = 6
 _SMALL = 100
-"""A queue with less than one in so many jobs says little about itself."""
+"""A queue with less than one in this many jobs says little about itself."""
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:

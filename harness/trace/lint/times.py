@@ -12,7 +12,7 @@ from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
 _FEW = 100
-"""One in so many jobs is few."""
+"""One in this many jobs is few."""
 
 _LONG = 4
 """A quarter of the span is long."""

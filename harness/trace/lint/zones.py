@@ -13,7 +13,7 @@ from harness.trace.lint.durations import REQUESTED
 from harness.trace.lint.finding import Finding, Material, counted
 
 _SEVERAL = 3
-"""So many jobs are no accident."""
+"""This many jobs are no accident."""
 
 _EXACTLY = 2 * SECOND
 """Clocks of one machine differ by no more."""

@@ -90,7 +90,7 @@ class QuotaUsage:
         return found
 
     def leaf_of(self, namespace: str, labels: Mapping[str, str], queue: str) -> Quota | None:
-        """The same for any pod of a namespace, with labels, of a queue."""
+        """The leaf quota of any pod with this namespace, labels and queue; None if it has none."""
         name = self._leaves.of(namespace, queue, labels.get(QUOTA_NAME_LABEL, ""))
         return None if name is None else self.tree.leaves[name]
 

@@ -186,7 +186,7 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
 
 
 def _assumes(cluster: Cluster, options: Mapping[str, Any]) -> Iterable[str]:
-    """That pods have to be ready in time, see `factory`."""
+    """The note that pods have to be ready in time, see `factory`."""
     found: Iterable[str] = import_module("harness_plugins.kueue.factory").assumptions(cluster, options)
     return found
 

@@ -155,7 +155,7 @@ def _previews(
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs can never start; fair sharing changes nothing of that."""
+    """A function that finds jobs that can never start; fair sharing does not change its answers."""
     gates = _gates(cluster, options)
     judge = _verdicts(cluster, gates, _binder(cluster))
 
@@ -233,7 +233,7 @@ def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
 
 
 def ignored_backoffs(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """That Workloads do not stay away from their queue, where nobody looks at pods."""
+    """Warn that Workloads do not wait out a backoff, if pod readiness is not modelled."""
     away = [each.key for each in cluster.workloads if each.requeue_at is not None]
     if away and _waits(_configuration(cluster), _gates(cluster, options)) is None:
         more = f" and {len(away) - 1:,} more" if len(away) > 1 else ""

@@ -49,7 +49,7 @@ class Version:
 
     @property
     def uid(self) -> str:
-        """That of the object, which all its versions have; empty where it says none."""
+        """The UID of the object, which all its versions share; empty if it has none."""
         return str(self.metadata.get("uid") or "")
 
     @property

@@ -48,7 +48,7 @@ class Machine:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, nodes: int) -> dict[str, Any]:
-        """So many of these nodes: a Node of its own name, or a NodePool."""
+        """This many of these nodes: a Node of its own name, or a NodePool."""
         allocatable = {**self.allocatable, "pods": _PODS_OF_A_NODE}
         if self.nodes > 1:
             return node_pool_manifest(self.name, nodes, allocatable, self.labels)

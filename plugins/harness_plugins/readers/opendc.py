@@ -90,7 +90,7 @@ def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
-    """That tasks with parents do not wait for them, where the trace has any."""
+    """A note that tasks with parents do not wait for them, if the trace has any."""
     if not isinstance(rows.schema.get(column), pl.List):
         return []
     count = int((rows[column].list.len().fill_null(0) > 0).sum())

@@ -132,7 +132,7 @@ def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
 
 
 def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values in the type as which they are held."""
+    """Values converted to the type in which harness holds them."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values

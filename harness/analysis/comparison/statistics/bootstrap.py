@@ -38,7 +38,7 @@ T_OF_BLOCKS = 2.039513446396408
 To import scipy takes longer than most comparisons that need it for nothing else.
 """
 LEAST_JOBS = 128
-"""Of fewer jobs than this nothing can be said."""
+"""With fewer jobs than this no interval is given."""
 
 _FLIPS = 9_999
 _CELLS = 512  # a sample is looked at as this many groups of neighbours in order of size

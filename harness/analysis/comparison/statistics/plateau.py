@@ -49,7 +49,7 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 
 
 def memory(values: NDArray[np.float64], blocks: int) -> float:
-    """How many times as large the error of the mean is as so many blocks show it.
+    """How many times as large the error of the mean is as this many blocks show it.
 
     By the largest of the estimates from half as many, twice as many, and these. Where blocks have nothing in
     common all have the same error, and the largest of them is on the safe side.
@@ -73,7 +73,7 @@ def _means(values: NDArray[np.float64], blocks: int) -> NDArray[np.float64]:
 
 
 def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> list[float]:
-    """That of neighbouring blocks, level by level."""
+    """The correlation of neighbouring blocks, level by level."""
     means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:

@@ -15,7 +15,7 @@ LEVEL = 1 - CONFIDENCE
 _SAME = 1e-12  # of values that are computed from equal ones in another order
 
 ALIKE = 6
-"""So many pairs that differ by the same leave nothing to test; fewer may do so by chance, say in counts."""
+"""This many pairs that differ by the same leave nothing to test; fewer may do so by chance, say in counts."""
 
 
 class Interval(NamedTuple):
@@ -88,12 +88,12 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wide(error: float, count: int) -> float:
-    """How far Student's interval goes to either side of a mean of so many values with a standard error."""
+    """How far Student's interval goes to either side of a mean of this many values with a standard error."""
     return error * t_quantile((1 + CONFIDENCE) / 2, count - 1)
 
 
 def _p_of_equal(count: int) -> float:
-    """How likely so many pairs are to differ to the same side, where nothing but their side is known."""
+    """How likely this many pairs are to differ to the same side, where nothing but their side is known."""
     return 0.0 if count >= ALIKE else 2.0 ** (1 - count)
 
 
@@ -130,5 +130,5 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _factor(logarithm: float) -> float:
-    """Of a logarithm; those of the widest intervals are beyond any number."""
+    """The largest logarithm; those of the widest intervals exceed any float."""
     return exp(logarithm) if logarithm < 700 else float("inf")

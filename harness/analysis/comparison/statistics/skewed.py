@@ -11,7 +11,7 @@ _STRAIGHT = 1e-6  # skewness so small that only rounding would come of it
 
 
 def skewness(values: Sequence[float]) -> float:
-    """That of what values are drawn from, as far as they show it; 0 where all are equal."""
+    """The skewness of the distribution of the values, as estimated from them; 0 if all are equal."""
     count = len(values)
     centre = fsum(values) / count
     square = fsum((value - centre) ** 2 for value in values) / (count - 1)

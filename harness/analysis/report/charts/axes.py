@@ -28,7 +28,7 @@ _UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (SECOND, "seconds
 
 
 def inner(width: int, *, columns: int = 1) -> int:
-    """How wide a plot is within a chart of so many columns."""
+    """How wide a plot is within a chart of this many columns."""
     return width // columns - LEFT - RIGHT
 
 

@@ -17,7 +17,7 @@ _ROW = 11
 _LEFT = 98
 """Pixels that names take beside the rows."""
 _LETTERS = 14
-"""So many of a name fit there."""
+"""This many of a name fit there."""
 
 
 def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: int) -> alt.VConcatChart:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NONE = "none"
 _TOLD = 3
-"""So many levels of a quota are named one by one."""
+"""This many levels of a quota are named one by one."""
 
 
 def blocks(material: Material) -> Iterator[Block]:

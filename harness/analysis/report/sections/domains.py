@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from harness.runs.run import Run
 
 MOST = 24
-"""So many domains of a level have a panel: those with the largest mean use, over all runs."""
+"""This many domains of a level have a panel: those with the largest mean use, over all runs."""
 
 
 class _Shown(NamedTuple):

@@ -106,7 +106,7 @@ class Scheduling:
 
     Attributes:
         cache: nodes and pods.
-        wanted: so many nodes that fit are enough.
+        wanted: this many nodes that fit are enough.
         start: position of the node at which the next search begins.
     """
 

@@ -28,7 +28,7 @@ from harness_plugins.elastic_quota.quota_request import add
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST = 200_000
-"""So many answers are kept, on all nodes together."""
+"""This many answers are kept, on all nodes together."""
 
 Moment: TypeAlias = tuple[int, ...]
 """What an answer depends on beyond what equal pods share: at equal moments they have the same answer."""

@@ -12,7 +12,7 @@ from harness.models.kube.pod import PodInfo, Shape
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 _MOST_SHAPES = 2048
-"""So many are kept; more would need too much memory on large clusters."""
+"""This many are kept; more would need too much memory on large clusters."""
 
 
 @final

@@ -86,7 +86,7 @@ class Beginning:
         return max(times)
 
     def moment(self, since: int, now: int) -> int:
-        """A time of a manifest on the replay's clock, where the last of them all is before the first second.
+        """A time of a manifest on the replay's clock; the latest such time is before the first second.
 
         Args:
             since: microseconds since 1970.
@@ -96,7 +96,7 @@ class Beginning:
         return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
 
     def time_of(self, since: int, now: int) -> int:
-        """The same, where it need not be before the first second."""
+        """A time of a manifest on the replay's clock; it need not be before the first second."""
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:

@@ -1,6 +1,6 @@
 """Preview: a rate limit of preemptions for each ClusterQueue.
 
-At most so many workloads that hold quota of a ClusterQueue are evicted for others in any window of time
+At most this many workloads that hold quota of a ClusterQueue are evicted for others in any window of time
 (proposed as `PreemptionLimit` in KEP 13396, https://github.com/kubernetes-sigs/kueue/pull/14554):
 
 - A head whose targets would exceed the limit of one of their queues preempts none of them. It stays first

@@ -134,7 +134,7 @@ def leaving(
 
 
 def _stop_policy(spec: Any) -> str:
-    """That of a queue; one that does not exist takes nobody, and leaves those alone who were admitted."""
+    """The stop policy of a queue; a queue that does not exist admits no job, and keeps those admitted."""
     policy: str = "Hold" if spec is None else spec.stop_policy
     return policy
 
@@ -166,7 +166,7 @@ class ClosedQueues:
         }
 
     def stop_policy(self, job: Job) -> str:
-        """That of a job's LocalQueue, if it is stopped; else ""."""
+        """The stop policy of a job's LocalQueue, if it is stopped; else ""."""
         return self._stopped.get((job.namespace, job.queue), "")
 
     def keep_out(self, workload: Workload) -> None:

@@ -129,7 +129,7 @@ class Assigner:
         return assignment.with_targets(targets)
 
     def _is_free(self, count: int) -> bool:
-        """Whether so many pods need no quota, whatever they ask for."""
+        """Whether this many pods need no quota, whatever they ask for."""
         return not count and self._zero_needs_no_quota
 
     def _searched(self, usage: Amounts) -> Amounts:

@@ -100,7 +100,7 @@ class Impossible:
         return Verdict(Never("nodes", why), waits=False) if why else None
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
-        """That a queue takes nobody, or not this job: for its namespace, or for what is wrong with it."""
+        """Why a queue takes no job at all, or does not take this one; "" if it takes it."""
         local = self._cluster.local_queues.get((job.namespace, job.queue))
         if local is not None and local.stop_policy != "None":
             name = f"LocalQueue {job.namespace}/{job.queue}"
@@ -123,7 +123,7 @@ class Impossible:
         return {resource: amount * count for resource, amount in requests.items()}
 
     def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
-        """That pod sets which have one flavor to choose ask for more of it together than there ever is."""
+        """Why pod sets whose only possible flavor is the same request too much of it together."""
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
         sums: dict[tuple[str, str], int] = {}
         for part in (each for of_pod_set in parts for each in of_pod_set):

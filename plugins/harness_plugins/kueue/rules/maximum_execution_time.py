@@ -73,7 +73,7 @@ class ExecutionTimes:
                 self._over.add(workload)
 
     def due(self, now: int) -> Iterator[Workload]:
-        """Whose time is over now; nothing is left of it. Those that were told to go are not told again."""
+        """Workloads whose time is over now, with nothing left of it; each is given only once."""
         while self._due and self._due[0][0] <= now:
             workload = heappop(self._due)[3]
             if workload in self._since and workload not in self._going and self._end(workload) <= now:

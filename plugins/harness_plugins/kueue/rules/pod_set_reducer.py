@@ -24,7 +24,7 @@ def most_that_work(
     Args:
         asks: what is asked for.
         left: the pods of each pod set that have not ended.
-        tried: what comes of so many pods; None where they do not work.
+        tried: what comes of this many pods; None where they do not work.
     """
     reducible = [
         max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)

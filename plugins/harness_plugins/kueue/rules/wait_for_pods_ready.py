@@ -95,7 +95,7 @@ class PodsReady:
     # --- what happens to a workload -----------------------------------------------------------------------
 
     def reserved(self, workload: Workload, pods: int, admitted: int) -> None:
-        """A workload holds quota from now on, for so many pods, and none is ready.
+        """A workload holds quota from now on, for this many pods, and none is ready.
 
         Its term begins when it is admitted, after its admission checks.
         """
@@ -284,7 +284,7 @@ class PodsReady:
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:
-    """How long a workload stays away from its queue after so many time-outs, microseconds.
+    """How long a workload stays away from its queue after this many time-outs, microseconds.
 
     It doubles up to the maximum from the second time on; the first one is as long as the base says, even
     where that is more. Kueue adds up to a ten-thousandth by chance; in whole seconds nothing is left of that

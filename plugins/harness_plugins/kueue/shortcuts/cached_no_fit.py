@@ -208,7 +208,7 @@ class CachedNoFits:
         Args:
             workload: the workload.
             likeness: what it shares with all that come to the same.
-            version: of its queue's tree.
+            version: the version of its queue's tree.
         """
         no_fit = self._known.get(likeness or workload.place.equivalence_class.key)
         if no_fit is None or not no_fit.still(self._cache, self._alike, self._reasons, version):
@@ -218,7 +218,7 @@ class CachedNoFits:
     def note(
         self, workload: Workload, likeness: Likeness | None, assignment: Assignment, oracle: RecordedOracle
     ) -> None:
-        """Keep a failed assignment, unless it may change in ways that are not looked at.
+        """Keep a failed assignment, unless it may change in ways that the cache does not check.
 
         Args:
             workload: who failed.

@@ -16,7 +16,7 @@ from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
 _MOST = 256
-"""So many are kept; each has two figures a domain."""
+"""This many are kept; each has two figures a domain."""
 
 _Key = tuple[
     TopologyTree,
@@ -68,7 +68,7 @@ class _Kept:
         return 0 if amounts is None else amounts[leaf] // amount
 
     def _set(self, domain: int, pods: int) -> None:
-        """Let a leaf take so many pods, and the domains above it what follows."""
+        """Let a leaf take this many pods, and the domains above it what follows."""
         tree, (_, slice_level, size, inner, *_) = self._tree, self._wanted
         more_slices = 0
         for level in range(len(tree.levels) - 1, -1, -1):

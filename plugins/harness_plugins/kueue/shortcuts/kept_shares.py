@@ -16,7 +16,7 @@ from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
 
 _FEW = 8
-"""So many resources are worked out as fast as compared."""
+"""This many resources are worked out as fast as compared."""
 
 
 @final

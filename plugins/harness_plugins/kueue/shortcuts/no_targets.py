@@ -103,7 +103,7 @@ class ClassicReasons:
         return len(queue.path) <= 1
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """That others do not count, and the queue itself has no candidate."""
+        """`NoTargets` if other queues do not count and the queue itself has no candidate."""
         incoming = failed.incoming
         preemption = incoming.queue.spec.preemption
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
@@ -167,7 +167,7 @@ class FairReasons:
         return self._search.crashed is None or bool(queue.path)
 
     def no_targets(self, failed: FailedSearch) -> NoTargets | None:
-        """That others would give up too little, if anything, and the queue itself has no more than that."""
+        """`NoTargets` if other queues would give up too little and the queue itself has no more."""
         incoming = failed.incoming
         queue = incoming.queue
         own = [workload.usage for workload in own_candidates(self._cache, incoming)]

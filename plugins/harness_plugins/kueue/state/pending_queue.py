@@ -290,7 +290,7 @@ class PendingQueue:
         return firsts
 
     def requeue_last(self, number: int) -> None:
-        """Let so many of the classes try again that became inadmissible last."""
+        """Let this many of the classes try again that became inadmissible last."""
         kept = len(self._inadmissible_classes) - number
         for equivalence_class in self._inadmissible_classes[kept:]:
             equivalence_class.inadmissible = False

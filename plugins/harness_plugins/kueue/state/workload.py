@@ -111,7 +111,7 @@ class Workload:
         return f"<Workload {self.name}>"
 
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """How many pods of each pod set make it up when so many get quota: those that have ended, too."""
+        """How many pods of each pod set make it up when this many get quota: those that have ended, too."""
         asks = self.asks
         if counts == asks.present and self.counts == asks.present:
             return counts

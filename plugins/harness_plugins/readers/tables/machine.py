@@ -1,4 +1,4 @@
-"""The machine of a data set, as a mapping states it: so many equal nodes, and what one has."""
+"""The machine of a data set, as a mapping states it: this many equal nodes, and what one has."""
 
 from __future__ import annotations
 

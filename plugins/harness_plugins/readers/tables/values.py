@@ -1,6 +1,6 @@
 """What terms of the language are: values of a kind as polars expressions, and cells that mean nothing.
 
-A number is held as a whole number of 128 bits with so many decimals, a time or a span in microseconds. An
+A number is held as a whole number of 128 bits with this many decimals, a time or a span in microseconds. An
 empty cell is null. A cell that is there and means nothing of its kind is a doubt: the reader counts the rows
 of all doubts, and names them.
 """
