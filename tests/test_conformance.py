@@ -69,7 +69,7 @@ def test_a_case_with_more_than_its_component_knows_is_refused(
     strict = plugins.load(only=["strict"], extra={"strict": Strict()})
     report = check(read_cases([corpus({**CASE, **change})]), strict)
     told = [verdict.error for verdict in report.differing]
-    assert told == ([f"cannot be taken: nothing is known of {unknown}"] if unknown else [])
+    assert told == ([f"cannot be used: unknown fields {unknown}"] if unknown else [])
 
 
 @pytest.fixture

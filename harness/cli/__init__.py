@@ -37,7 +37,10 @@ COMMANDS = {
     "forecast": ("harness.cli.forecast", "Say when what waits in a live cluster starts."),
     "simulate": ("harness.cli.simulate", "Say whether a job would start now, and what would let it."),
     "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
-    "diff": ("harness.cli.diff", "Show where two runs of the same jobs part, and who gained or lost by it."),
+    "diff": (
+        "harness.cli.diff",
+        "Show where two runs of the same jobs first differ, and who gained or lost by it.",
+    ),
     "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check or patch cluster manifests, or make some."),
     "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),

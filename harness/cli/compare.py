@@ -49,7 +49,7 @@ Examples:
 @click.option("--json", "layout", flag_value="json", help="The same as --format json.")
 @click.option(
     "--fail-on", "conditions", multiple=True, metavar="CONDITION",
-    help="Exit with 1 where it holds over the twins of --shake, such as "
+    help="Exit with 1 if this condition holds over the twins of --shake, such as "
     "'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
 @click.option(
@@ -64,7 +64,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay so many twins at once. [default: the cores, as far as memory goes]",
+    help="Replay N twins at once. [default: the cores, or fewer if memory is short]",
 )  # fmt: skip
 @click.pass_context
 def compare(

@@ -22,7 +22,7 @@ Examples:
   harness demo mix --until 2d"""
 )
 @click.argument("name", default=_FIRST)
-@click.option("--list", "listed", is_flag=True, help="Say which traces there are, and replay none.")
+@click.option("--list", "listed", is_flag=True, help="List the bundled traces without a replay.")
 @click.option(
     "--until", metavar="TIME",
     help="Stop at this time after the trace's origin, such as 7d. [default: 1d for mix, else none]",

@@ -23,7 +23,9 @@ Examples:
     "--at", metavar="TIME",
     help="Explain one instant. Give a time as the run writes times, or a duration, such as 30d12h.",
 )  # fmt: skip
-@click.option("--all", "everything", is_flag=True, help="Fold nothing: every round of a loop, every job.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Show every round of a loop and every job, without folding."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of sentences.")
 def explain(
     run: Path, job: str | None, queue: str | None, at: str | None, everything: bool, as_json: bool

@@ -71,7 +71,7 @@ def export(
     place = output or (_TRACE if form == "perfetto" else _STDOUT)
     if place == _STDOUT:
         if form == "perfetto" and sys.stdout.isatty():
-            raise OptionError("a trace is nothing that a terminal can show", hint="give -o FILE")
+            raise OptionError("a terminal cannot show a trace", hint="give -o FILE")
         _write(finished, form, window, every, binary_stdout())
         sys.stdout.flush()
         return

@@ -97,7 +97,7 @@ Examples:
     "--reader", metavar="NAME", help="The trace's format; by default its suffix or first bytes decide."
 )
 @kept
-@click.option("--force", is_flag=True, help="Replay even where the same run is there already.")
+@click.option("--force", is_flag=True, help="Replay even if the same run exists already.")
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
     help="Run N replays at once, each in its own process. [default: the cores, or fewer if memory "

@@ -51,7 +51,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Replay so many twins at once. [default: the cores, as far as memory goes]",
+    help="Replay N twins at once. [default: the cores, or fewer if memory is short]",
 )  # fmt: skip
 @click.option(
     "--interactive", is_flag=True, help="Charts that can be zoomed and asked for values; a few MB more."

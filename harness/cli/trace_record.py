@@ -22,7 +22,7 @@ Examples:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE",
-    help="Who asks which cluster. [default: KUBECONFIG, ~/.kube/config, or the pod's service account]",
+    help="The kubeconfig to use. [default: KUBECONFIG, ~/.kube/config, or the pod's service account]",
 )  # fmt: skip
 @click.option("--context", metavar="NAME", help="Of the kubeconfig. [default: its current one]")
 @click.option("--server", metavar="URL", help="An address instead, as of kubectl proxy.")
@@ -84,5 +84,5 @@ def _seconds(option: str, text: str) -> float:
 
     span = parse_duration(text)
     if span <= 0:
-        raise OptionError(f"{option}: must be longer than nothing, not {text}")
+        raise OptionError(f"{option}: must be longer than 0, not {text}")
     return span / SECOND

@@ -324,7 +324,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
     for name in ("given", "config"):
         unknown += _beyond(case.get(name), name, spec.fields)
     if unknown:
-        raise InputError(f"cannot be taken: nothing is known of {', '.join(dict.fromkeys(unknown))}")
+        raise InputError(f"cannot be used: unknown fields {', '.join(dict.fromkeys(unknown))}")
 
 
 def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:

@@ -252,7 +252,7 @@ def _unfit_names(
     ]
     known = ("cpu", "memory", "ephemeral-storage")
     return faults + [
-        Fault(f"resource {name!r}", "is none of Kubernetes': call it such as example.com/gpu")
+        Fault(f"resource {name!r}", "is not a resource of Kubernetes: use a name such as example.com/gpu")
         for name in resources
         if name not in known and "/" not in name
     ]

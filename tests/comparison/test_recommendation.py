@@ -146,7 +146,7 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     assert found is not None
     assert found.sentence.endswith("from luck, and twins compare only where all runs have the same jobs.")
     assert "--shake" not in comparison.table()
-    with pytest.raises(RunError, match="twins of runs compare where all runs have the same jobs"):
+    with pytest.raises(RunError, match="twins of runs compare only if all runs have the same jobs"):
         harness.compare([run, cut], shake=2)
 
 

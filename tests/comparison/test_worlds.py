@@ -404,7 +404,7 @@ def test_manifests_that_say_the_same_in_other_words_are_told_to_be_the_same(
 ) -> None:
     """The order of objects is all that a run does not keep."""
     found = told(replayed("base"), replayed("turned", cluster()[::-1]))
-    said = "cluster: other manifests, but nothing that is modelled of them differs (the order of objects may)"
+    said = "cluster: other manifests, but no modelled part of them differs (the order of objects may)"
     assert found == [said]
 
 

@@ -31,7 +31,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
     ]
     if not found and base.get("events") != other.get("events"):
         return []  # how many there are is told by itself
-    same = "other manifests, but nothing that is modelled of them differs (the order of objects may)"
+    same = "other manifests, but no modelled part of them differs (the order of objects may)"
     return found or [Distinction(CLUSTER, "", same, None, None)]
 
 

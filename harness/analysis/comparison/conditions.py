@@ -114,7 +114,7 @@ class Condition:
         alone = len(comparison.runs) == 1
         if self.sign and alone:
             raise OptionError(
-                f"condition {self.text!r}: there is no second run whose change it could be",
+                f"condition {self.text!r}: it judges a change, but there is no second run",
                 hint="give two runs, or a bound without a sign",
             )
         for row in self._rows(comparison):

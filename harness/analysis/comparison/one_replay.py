@@ -104,7 +104,7 @@ class OneReplay:
         if Ground.FEW in undecided:
             from harness.analysis.comparison.statistics.bootstrap import LEAST_JOBS
 
-            yield f"?: fewer than {LEAST_JOBS} jobs have a value: nothing can be said"
+            yield f"?: fewer than {LEAST_JOBS} jobs have a value, which is too few for a verdict"
         if Ground.REPLAY in undecided:
             tells = f", and {in_vain}" if in_vain else "; add --shake 10"
             yield f"no sign: one replay of each cannot separate the difference from luck{tells}"

@@ -104,7 +104,7 @@ class Pairs:
         """
         if not self.whole:
             raise RunError(
-                "twins of runs compare where all runs have the same jobs, and these have not",
+                "twins of runs compare only if all runs have the same jobs, and these runs do not",
                 hint="leave --shake out, or replay all of them on one trace, to one end (--until)",
             )
 

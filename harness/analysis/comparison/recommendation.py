@@ -150,7 +150,7 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged]) -> str:
         if run.is_record:
             return f"{name} is a record of what happened, and no choice"
         if run.stopped is not None:
-            return f"{name} was ended where it went nowhere, so its figures are not of all jobs"
+            return f"{name} was ended because it made no progress, so its figures do not cover all jobs"
     unknown = next((run.without_run_times for run in comparison.runs if run.without_run_times), "")
     if unknown:
         return unknown

@@ -25,7 +25,7 @@ _SECOND: list[Row] = [
         usual=("BlockUndeclared",),
     ),
     *assumed(
-        "how much devices of these classes hold is not known, and they count as nothing",
+        "the amount of devices of these classes is unknown, and they count as zero",
         "resources.deviceClassMappings[].sources",
     ),
     *assumed(_HERE, "multiKueue.clusterProfile"),

@@ -25,7 +25,7 @@ _STATUS: list[Row] = [
     *modelled("status.allocatable{}", "status.capacity{}"),
     *modelled("status.conditions[].type", "status.conditions[].status"),
     *harmless("when and in which words a condition came about does not count", *_OF_CONDITIONS),
-    *harmless("what images jobs have is not known, so that no node is preferred for them", "status.images"),
+    *harmless("the images of jobs are unknown, so no node is preferred for them", "status.images"),
     *harmless(
         "the kubelet notes it; pods that use it are warned of themselves",
         "status.addresses",

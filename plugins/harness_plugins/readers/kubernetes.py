@@ -222,7 +222,7 @@ def _without_times(life: Life, job: Recorded) -> str:
         return (
             "that were evicted and wait to run again"
             if job.end is None
-            else "that were admitted once, and nothing says when"
+            else "that were admitted once, at an unknown time"
         )
     if job.start is None:
         return "that never started, as far as the cluster knows"

@@ -114,7 +114,7 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     shared = (
         f"GPUs are {GPU}, num_gpu: a share of a GPU takes a whole one"
         if options["gpu"] == "count"
-        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: on which GPU of a node a share is, is not modelled"
+        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: the model does not place a share on a GPU of a node"
     )
     notes = ("every pod is a job; there are no gangs", shared)
     run = format_duration(options["run"])

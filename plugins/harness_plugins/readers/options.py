@@ -65,7 +65,7 @@ OPENB_OPTIONS = (
     Option(
         "pending", "drop", "pods that never ran: leave them out, or let them run", choices=("drop", "keep")
     ),
-    Option("run", HOUR, "how long pods run where the list does not say it", type=parse_duration),
+    Option("run", HOUR, "how long pods run if the list does not say it", type=parse_duration),
     Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
 )
 
@@ -201,7 +201,7 @@ SLURM_OPTIONS = (
         "their time limit",
         choices=("drop", "elapsed", "limit"),
     ),
-    Option("timezone", "UTC", "in which sacct ran, for times without one"),
+    Option("timezone", "UTC", "in which sacct ran, for times without a time zone"),
     Option("qos", "", "a file of what sacctmgr -P show qos printed, for priorities"),
     Option(
         "priority",

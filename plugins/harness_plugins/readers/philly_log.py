@@ -155,5 +155,5 @@ def _notes(jobs: list[_Job], *, total: bool) -> tuple[str, ...]:
         f"a job runs for as long as {runs}; {restarted:,} jobs were restarted, {restarts:,} times in all"
     ]
     if unknown:
-        notes.append(f"{unknown:,} attempts without a start or an end count for nothing")
+        notes.append(f"{unknown:,} attempts without a start or an end do not count")
     return tuple(notes)

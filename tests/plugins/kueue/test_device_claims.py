@@ -203,7 +203,7 @@ def test_classes_with_sources_count_as_nothing_and_that_is_warned_of() -> None:
         configuration(resources={"deviceClassMappings": mapping}),
         template(exactly(5)),
     )
-    assert any("how much devices of these classes hold is not known" in each for each in where.warnings)
+    assert any("the amount of devices of these classes is unknown" in each for each in where.warnings)
     assert admitted(where, claiming("t"))
 
 

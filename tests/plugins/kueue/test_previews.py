@@ -60,7 +60,7 @@ def test_a_head_waits_until_the_guarantee_of_its_target_is_over() -> None:
     assert happened.lines("preempt") == ["30 preempt b0 by a0: InCohortReclamation"]
     (told,) = [row for row in happened.decisions.of("refuse") if row.job == "a0"]
     assert told.detail["preemption"] == (
-        "those whom it might preempt have not run for their minimum time yet (preview)"
+        "the workloads that it might preempt have not run for their minimum time yet (preview)"
     )
 
 

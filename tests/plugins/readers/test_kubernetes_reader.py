@@ -272,7 +272,7 @@ def test_an_admission_that_was_revoked_began_as_much_earlier_as_it_took(
             row["duration"] // timedelta(minutes=1) for row in trace.frame.to_dicts() if row["uid"] == "uid-r"
         ]
         assert found == ([] if expected is None else [expected] * 2)
-        reason = {"that were admitted once, and nothing says when": 1}
+        reason = {"that were admitted once, at an unknown time": 1}
         assert trace.left_out == ({} if found else reason)
 
 

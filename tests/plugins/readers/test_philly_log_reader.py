@@ -76,7 +76,7 @@ def test_jobs_without_a_known_run_are_left_out_and_counted(read_text: Callable) 
         "submit time unknown": 1,
         "an attempt ended before it started": 1,
     }
-    assert "1 attempts without a start or an end count for nothing" in trace.notes
+    assert "1 attempts without a start or an end do not count" in trace.notes
     assert trace.rows_read == trace.frame.height + sum(trace.left_out.values())
 
 

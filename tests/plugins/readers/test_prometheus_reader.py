@@ -223,7 +223,7 @@ def test_what_had_ended_before_it_was_scraped_has_no_end(read_text: Read) -> Non
     short = scraped(*[(time + 100, phase) for time, phase in FAILED[:9]], start=133, **again)
     trace = read_text(answer(*ended, *short), name="a.json")
     assert only(trace)["duration"].total_seconds() == 7
-    assert trace.left_out == {"ended when first scraped, and nothing says when": 1}
+    assert trace.left_out == {"had ended when first scraped, at an unknown time": 1}
 
 
 def test_series_with_and_without_a_node_are_one_container(read_text: Read) -> None:

@@ -40,7 +40,7 @@ _SECTIONS = ("admissionFairSharing", "fairSharing", "featureGates")
 _OVER_TIME = "waitForPodsReady"
 """A section that only cases over time have."""
 
-_UNKNOWN = "cannot be taken: nothing is known of such a field"
+_UNKNOWN = "cannot be used: this field is unknown"
 
 _FIELDS = {"id", "component", "source", "features", "config", "objects", "given", "expect", "recorded"}
 

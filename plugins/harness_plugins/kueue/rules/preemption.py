@@ -77,14 +77,14 @@ class Incoming:
         return self._topology is None or self._topology.place() is not None
 
 
-FORBIDDEN = "the queue's policies let it preempt none of those who hold it"
+FORBIDDEN = "the queue's policies do not let it preempt the workloads that hold it"
 NOBODY = "no workload holds anything that it could take"
 WHILE_BORROWING = "it may preempt nobody while it borrows"
 TOO_LITTLE = "all that may be taken for it is too little"
 BY_SHARES = "there are candidates, and their shares forbid it"
 
 
-TOO_YOUNG = "those whom it might preempt have not run for their minimum time yet (preview)"
+TOO_YOUNG = "the workloads that it might preempt have not run for their minimum time yet (preview)"
 
 
 class Compared(NamedTuple):

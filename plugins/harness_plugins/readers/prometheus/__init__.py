@@ -138,7 +138,7 @@ def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
     final = pod.final()
     if final is not None:
         known = final.seen_before or final.first - final.after <= 2 * interval
-        return "" if known else "ended when first scraped, and nothing says when"
+        return "" if known else "had ended when first scraped, at an unknown time"
     return "" if gone else "not ended when last scraped: how long they run is not known"
 
 

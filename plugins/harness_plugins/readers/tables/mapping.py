@@ -248,7 +248,7 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
             hint = did_you_mean(name, ["pods", "user", "requested_time", *_REQUIRED])
             faults.append(Fault(name, f"is no column of a trace{'; ' + hint if hint else ''}"))
         elif name.startswith(TOTAL) and REQUEST + resource in columns:
-            faults.append(Fault(name, f"is there beside {REQUEST}{resource}: write one of them"))
+            faults.append(Fault(name, f"cannot be combined with {REQUEST}{resource}: write one of them"))
         elif not isinstance(value, (str, int)) or isinstance(value, bool):
             faults.append(Fault(name, f"must be a text, and is {value!r:.60}"))
         else:
