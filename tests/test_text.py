@@ -60,6 +60,14 @@ def test_a_table_that_is_too_wide_shortens_its_longest_names() -> None:
     assert "recommendation" in aligned(ROWS, left=(0, 1), names={0: (), 1: ()}, width=50)
 
 
+def test_columns_that_do_not_fit_follow_below() -> None:
+    """Each further table has the first column, and only the rows with more to say."""
+    rows = [["job", "waits", "later"], ["a", "1h00m", "100%"], ["b", "2h00m", ""]]
+    table = aligned(rows, left=(0, 1), width=12)
+    assert table == ("job  waits\n───  ─────\na    1h00m\nb    2h00m\n\njob  later\n───  ─────\na     100%")
+    assert aligned(rows, left=(0, 1), width=17) == aligned(rows, left=(0, 1))
+
+
 def test_names_of_other_tables_do_not_look_alike_either() -> None:
     """What is shortened the same way in another table is another name."""
     first, second = "a-very-long-prefix-1-and-a-very-long-end", "a-very-long-prefix-2-and-a-very-long-end"

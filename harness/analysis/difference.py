@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -191,15 +191,16 @@ class Difference:
         """The text, as `harness diff` prints it."""
         return self.text()
 
-    def text(self, most: int = MOST, *, markdown: bool = False) -> str:
+    def text(self, most: int = MOST, *, markdown: bool = False, width: int | None = None) -> str:
         """The difference for people: where the runs part, who gained and who lost.
 
         Args:
             most: how many jobs and decisions are listed.
             markdown: tables as in Markdown instead of for a terminal.
+            width: columns of the terminal; None for any number.
         """
         first, second = self.names
-        table = _markdown if markdown else _aligned
+        table = _markdown if markdown else partial(_aligned, width=width)
         head = list((head_markdown if markdown else head_lines)(self.head))
         parts = ["\n".join([*head, *(printable(line) for line in self._parted(most))])]
         if self.parting is not None:
@@ -317,8 +318,8 @@ def _change(microseconds: int | None) -> str:
     return f"{'+' if microseconds > 0 else ''}{format_duration(microseconds)}"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    return aligned(rows, left=(0, 1) if rows[0][1] == "queue" else (0,))
+def _aligned(rows: Sequence[Sequence[str]], width: int | None) -> str:
+    return aligned(rows, left=(0, 1) if rows[0][1] == "queue" else (0,), width=width)
 
 
 def _markdown(rows: Sequence[Sequence[str]]) -> str:

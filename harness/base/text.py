@@ -95,10 +95,23 @@ def aligned(
         left: the columns that are flush left, the first one by default; figures are flush right.
         names: columns with names, and all the names that must not look alike, those in the column and others
             of the kind. Where the table is too wide they are shortened, the longest column first.
-        width: columns of the terminal; None for any number.
+        width: columns of the terminal; None for any number. Where shorter names are not enough, further
+            columns follow in tables below, each with the first column and the rows that say more.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
+    parts = _parts(widths, [columns(cell) for cell in cells[0]], names or {}, width)
+    if len(parts) > 1:
+        tables = []
+        for part in parts:
+            head, *body = [[row[column] for column in part] for row in rows]
+            told = [row for row in body if part is parts[0] or any(row[1:])]
+            left_here = [place for place, column in enumerate(part) if column in left]
+            names_here = {
+                part.index(column): every for column, every in (names or {}).items() if column in part
+            }
+            tables += [aligned([head, *told], left=left_here, names=names_here, width=width)] if told else []
+        return "\n\n".join(tables)
     for column, room in _rooms(widths, [columns(cell) for cell in cells[0]], names or {}, width).items():
         every = list(dict.fromkeys([*(names or {})[column], *(row[column] for row in rows[1:])]))
         labels = dict(zip(every, told_apart(every, room), strict=True))
@@ -115,6 +128,26 @@ def aligned(
         if number == 0:
             lines.append("  ".join("─" * wide for wide in widths))
     return "\n".join(lines)
+
+
+def _parts(
+    widths: Sequence[int], heads: Sequence[int], names: Container[int], width: int | None
+) -> list[list[int]]:
+    """The columns of each table, of one where they all fit; each has the first column."""
+    least = [
+        min(wide, max(_NARROWEST_NAME, heads[column])) if column in names else wide
+        for column, wide in enumerate(widths)
+    ]
+    if width is None or sum(least) + 2 * (len(least) - 1) <= width:
+        return [list(range(len(widths)))]
+    parts, taken = [[0]], widths[0]
+    for column, wide in enumerate(widths[1:], 1):
+        taken += 2 + wide
+        if taken > width and len(parts[-1]) > 1:
+            parts.append([0])
+            taken = widths[0] + 2 + wide
+        parts[-1].append(column)
+    return parts
 
 
 def _rooms(

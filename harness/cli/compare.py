@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.screen import put, show_table, terminal_width
 
@@ -132,17 +132,18 @@ def compare(
         brief = not (every or metrics or scope != "all")
         if layout == "markdown":
             table = comparison.markdown(*metrics, scope=scope, brief=brief)
-            told = checks_markdown
+            told = checks_markdown(comparison, checks, values=fail_on_values) if checks else ""
         else:
-            table = comparison.table(
-                *metrics, scope=scope, width=terminal_width(), brief=brief, every_note=every_note
-            )
-            told = checks_text
-        parts = [table, *([told(comparison, checks, values=fail_on_values)] if checks else [])]
+            width = terminal_width()
+            table = comparison.table(*metrics, scope=scope, width=width, brief=brief, every_note=every_note)
+            told = checks_text(comparison, checks, values=fail_on_values, width=width) if checks else ""
+        parts = [table, *([told] if told else [])]
         first = layout == "markdown" and brief  # a comment is cut at its end
         show_table("\n\n".join(reversed(parts) if first else parts))
     if refused is not None:
         raise refused
     held = [f"  {check.condition}: {check.text}" for check in checks if check.holds]
     if held:
-        raise CheckError("\n".join(["what must not be holds:", *held]))
+        raise CheckError(
+            "\n".join([f"{counted(len(held), 'bound')} {'is' if len(held) == 1 else 'are'} broken:", *held])
+        )

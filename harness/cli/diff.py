@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from harness.cli.screen import put
+from harness.cli.screen import put, terminal_width
 
 
 @click.command(
@@ -36,4 +36,4 @@ def diff(first: Path, second: Path, most: int, layout: str) -> None:
     elif layout == "csv":
         put(difference.jobs.write_csv())
     else:
-        click.echo(difference.text(most, markdown=layout == "markdown"))
+        click.echo(difference.text(most, markdown=layout == "markdown", width=terminal_width()))

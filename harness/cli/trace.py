@@ -16,6 +16,7 @@ from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import parquet_target, spare
+from harness.cli.screen import terminal_width
 from harness.cli.trace_fetch import fetch
 from harness.cli.trace_file import account, from_file, open_file
 from harness.cli.trace_from_run import from_run
@@ -119,7 +120,9 @@ def info(
 
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
     summary = summarize(opened)
-    click.echo(json.dumps(document(opened, summary)) if as_json else report(opened, summary))
+    click.echo(
+        json.dumps(document(opened, summary)) if as_json else report(opened, summary, terminal_width())
+    )
 
 
 @trace.command(

@@ -35,8 +35,8 @@ def document(opened: Trace, summary: Summary) -> dict[str, Any]:
     }
 
 
-def report(opened: Trace, summary: Summary) -> str:
-    """The summary as text: a few lines, then tables."""
+def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
+    """The summary as text: a few lines, then tables of at most so many columns; None for any number."""
     head = ("jobs", "mean", "p50", "p90", "p99", "max")
     wait = summary.recorded_wait
     waits = [("recorded wait", *_spread(wait, format_duration))] if wait is not None else []
@@ -49,11 +49,14 @@ def report(opened: Trace, summary: Summary) -> str:
                 ("pods", *_spread(summary.pods, short_number)),
                 *waits,
             ],
+            width,
         ),
-        _resources(summary, head),
-        _tenants(summary),
-        _table(("pods of a gang", "jobs"), _gangs(summary)),
-        _table(("priority", "jobs"), [(name, f"{jobs:,}") for name, jobs in summary.priorities.items()]),
+        _resources(summary, head, width),
+        _tenants(summary, width),
+        _table(("pods of a gang", "jobs"), _gangs(summary), width),
+        _table(
+            ("priority", "jobs"), [(name, f"{jobs:,}") for name, jobs in summary.priorities.items()], width
+        ),
         "\n".join(printable(line) for line in _missing(summary)),
         "\n".join(printable(line) for line in sentences(opened.frame.schema)),
         "\n".join(printable(line) for line in _conventions(opened)),
@@ -92,7 +95,7 @@ def _conventions(opened: Trace) -> list[str]:
     return ["how it was read", *lines] if lines else []
 
 
-def _tenants(summary: Summary) -> str:
+def _tenants(summary: Summary, width: int | None) -> str:
     resources = list(summary.resources)
     total = {name: sum(tenant.resource_seconds[name] for tenant in summary.tenants) for name in resources}
     head = ["queue", "jobs", "share"]
@@ -110,10 +113,10 @@ def _tenants(summary: Summary) -> str:
             row += [short_amount(name, work / 3600), _percent(work, total[name])]
         rows.append(row)
     more = len(summary.tenants) - _SHOWN
-    return _table(head, rows) + (f"\n… and {more:,} more queues (all: --json)" if more > 0 else "")
+    return _table(head, rows, width) + (f"\n… and {more:,} more queues (all: --json)" if more > 0 else "")
 
 
-def _resources(summary: Summary, spread: Sequence[str]) -> str:
+def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> str:
     """What jobs ask for, and the load they offer."""
     recorded = any(use.recorded_peak is not None for use in summary.resources.values())
     stated = any(use.capacity is not None for use in summary.resources.values())
@@ -127,7 +130,7 @@ def _resources(summary: Summary, spread: Sequence[str]) -> str:
             rows[-1] += ("-", "-") if has is None else (show(has), _percent(use.mean, has))
     head = ["requested by a job", *spread, "mean load", "p95 load", "peak load"]
     head += ["recorded peak"] if recorded else []
-    return _table(head + (["the machine", "mean load of it"] if stated else []), rows)
+    return _table(head + (["the machine", "mean load of it"] if stated else []), rows, width)
 
 
 def _gangs(summary: Summary) -> list[tuple[str, str]]:
@@ -140,8 +143,8 @@ def _gangs(summary: Summary) -> list[tuple[str, str]]:
     return rows
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return aligned([head, *rows]) if rows else ""
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
+    return aligned([head, *rows], width=width) if rows else ""
 
 
 def _spread(spread: Spread, show: Callable[[float], str]) -> tuple[str, ...]:

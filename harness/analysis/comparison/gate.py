@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.base.markdown import plain
-from harness.base.text import aligned, printable
+from harness.base.text import aligned, columns, folded, printable
 
 if TYPE_CHECKING:
     from harness.analysis.comparison.comparison import Comparison
@@ -16,11 +16,20 @@ _WORDS = {True: "fails", False: "passes", None: "undecided"}
 """Whether a condition holds, which it must not -> the word for it."""
 
 
-def checks_text(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
-    """For a terminal: every check, also those that pass; `values` says whether point values were judged."""
+def checks_text(
+    comparison: Comparison, checks: Sequence[Check], *, values: bool, width: int | None = None
+) -> str:
+    """For a terminal: every check, also those that pass; `values` says whether point values were judged.
+
+    Where the table is wider than the terminal, each check is a sentence.
+    """
+    summary = printable(_summary(comparison, checks, values=values))
     rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
     table = aligned([["check", "result", "found"], *rows], left=(0, 1, 2))
-    return f"{printable(_summary(comparison, checks, values=values))}\n{table}"
+    if width is None or all(columns(line) <= width for line in (summary, *table.split("\n"))):
+        return f"{summary}\n{table}"
+    sentences = [printable(f"{result}: {condition}: {found}") for condition, result, found in rows]
+    return "\n".join(folded([summary, *sentences], width))
 
 
 def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
