@@ -369,6 +369,24 @@ def test_a_job_that_can_never_run_is_refused_with_the_trace(write_trace: WriteTr
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize(("until", "played"), [("59s", False), ("1m", True)])
+def test_a_replay_that_ends_before_the_first_event_says_so(
+    until: str, played: bool, write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """So nobody takes two equal runs for a change without effect."""
+    later = tmp_path / "later.yaml"
+    later.write_text(
+        "kind: ClusterQueue\nmetadata: {name: a, annotations: {harness/from: 1m}}\nspec: {stopPolicy: Hold}\n"
+    )
+    cluster = harness.load_cluster(cluster_file(tmp_path, QUEUES)).patched(later)
+    trace = write_trace({"submit_time": 0, "queue": "a"})
+    run = harness.replay(
+        trace, plugin="kueue-classic", cluster=cluster, until=until, output=tmp_path / "results"
+    )
+    warning = "until 59s no event is played: the cluster first changes 1m00s after the trace's origin"
+    assert (warning in run.info["cluster"]["warnings"]) == (not played)
+
+
 @pytest.mark.parametrize(("until", "jobs"), [("4s", 0), ("5s", 1)])
 def test_a_replay_that_ends_before_or_with_the_first_arrival_is_a_run_like_others(
     until: str, jobs: int, write_trace: WriteTrace, tmp_path: Path

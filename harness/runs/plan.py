@@ -226,13 +226,21 @@ class Plan(Value):
         return self.cluster if later is None else replace(self.cluster, pods=self.cluster.pods + later.pods)
 
     def _nothing_played(self) -> Iterator[str]:
-        """Warn that the replay ends before anything arrives; arrivals are scaled from the first one on."""
+        """Warn that the replay ends before any job arrives or the cluster changes.
+
+        Scaling begins at the first arrival.
+        """
         first: Any = self.trace.frame["submit_time"].to_physical().min()
         after = int(first) - self.trace.origin
         if self.until is not None and self.until < after:
             yield (
                 f"until {format_duration(self.until)} nothing is played: the first job is submitted "
                 f"{format_duration(after)} after the trace's origin"
+            )
+        if self.until is not None and self.cluster.changes and self.until < self.cluster.changes[0][0]:
+            yield (
+                f"until {format_duration(self.until)} no event is played: the cluster first changes "
+                f"{format_duration(self.cluster.changes[0][0])} after the trace's origin"
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:
