@@ -62,6 +62,9 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
     for spec in plugins.readers:
         if _takes(spec, spec.folder, path):
             return spec
+    if (path / "run.json").is_file():
+        made = f"harness trace from-run {path} OUT.parquet writes its trace"
+        raise TraceError(str(path), [Fault("", "is the folder of a run, not a trace file")], hint=made)
     hint = advice(path, plugins)
     raise TraceError(str(path), [Fault("", "is a directory, not a trace file")], hint=hint)
 

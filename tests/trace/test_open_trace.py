@@ -144,11 +144,15 @@ def test_options_are_those_that_the_reader_declares(tmp_path: Path, plugins: Plu
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path, plugins: Plugins) -> None:
-    """Missing, a directory, empty, or a name that no file has."""
+    """Missing, a directory, a run, empty, or a name that no file has."""
     empty = tmp_path / "empty.parquet"
     empty.touch()
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").touch()
     for path, what in (
         (tmp_path / "none.parquet", "there is no such file"),
+        (run, "is the folder of a run, not a trace file"),
         (tmp_path, "is a directory, not a trace file"),
         (empty, "is empty"),
         (tmp_path / "nul\0l.parquet", "cannot be read"),

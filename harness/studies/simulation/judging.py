@@ -163,9 +163,8 @@ class Judge:
             same = any(other is each for each in alike)
             whose = f"job {other.job.id} of the same queue"
             if refusal is not None and same:
-                return self._waits_for(
-                    refusal[0], other
-                ), f"as {whose}, which asks for the same, {refusal[1]}"
+                tried = f"the scheduler tried {whose} instead, which asks for the same"
+                return self._waits_for(refusal[0], other), f"{refusal[1]}; {tried}"
             if refusal is not None:
                 return TURN, f"{said}; {whose} {refusal[1]}"
             if made:

@@ -72,8 +72,8 @@ def check_limits(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "over-request",
                 f"{counted(longer, jobs.height)} run longer than requested",
-                "a scheduler that plans with requests would be surprised; the swf reader cuts them with "
-                "--set cut_at_request=true",
+                "a scheduler that plans with requests would be surprised; where the trace is made from SWF, "
+                "--set cut_at_request=true cuts them",
             )
         limited = int((over.abs() <= MINUTE).sum())
         if limited * 100 >= jobs.height:
