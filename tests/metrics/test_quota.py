@@ -255,3 +255,23 @@ def test_what_is_not_free_yet_is_borrowed_and_lent_too(flavors: int, measured: M
     assert value("disruption.preemptions") == 1
     assert value("quota.borrowed", "quota=a", "cpu") == pytest.approx(13 / 3600, rel=1e-12)
     assert value("quota.lent", "quota=b", "cpu") == pytest.approx(13 / 3600, rel=1e-12)
+
+
+def test_little_that_is_lent_is_not_lost_beside_much(measured: Measured) -> None:
+    """Queue a has 2^60 bytes and b 8; c, which has none, borrows 8, 8 and 5 bytes, for 5, 10 and 3,585 s.
+
+    First and last a has all of its own to lend, in between nothing: then b lends all of it.
+    """
+    quotas = {"a": {"memory": "1Ei"}, "b": {"memory": "8"}, "c": {"memory": "0"}}
+    asked = {"full": ("a", 2**60, 10), "x": ("c", 8, 5), "y": ("c", 8, 10), "z": ("c", 5, 3585)}
+    jobs = [
+        job(name, queue, 0, 0, duration=length, **{"request.memory": memory})
+        for name, (queue, memory, length) in asked.items()
+    ]
+    steps = {0: [("admit", "x")], 5: [("admit", "full"), ("admit", "y")], 15: [("admit", "z")]}
+    value = measured(*jobs, cluster=queues(quotas), plugin=scripted(steps))
+    hour = 3600 * 2**30
+    assert value("quota.borrowed", resource="memory") == (8 * 15 + 5 * 3585) / hour
+    lent = {name: value("quota.lent", f"quota={name}", "memory") for name in "ab"}
+    assert lent["a"] == pytest.approx((8 * 5 + 5 * 3585) / hour, rel=1e-14, abs=0)
+    assert lent["b"] == pytest.approx(8 * 10 / hour, rel=1e-14, abs=0)

@@ -18,6 +18,8 @@ from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, ne
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run
 
+_HALF = 32  # bits of an amount
+
 ANY = ""
 """Stands for the flavor where a resource has no more than one."""
 
@@ -184,30 +186,31 @@ class Lending:
         for _, place, lendable in self._without_jobs:
             idle[place] += lendable
         asked = groups.running(_steps(more, first)[order]) - own[each]
-        # What is without end has sums that do not fit 64 bits.
-        there = groups.running(_steps(spare.astype(np.float64), first)[order]) + idle[each]
+        there = idle[each]
+        # Sums of whole numbers lose nothing; in halves they fit 64 bits, also of what is without end.
+        for half, unit in ((spare >> _HALF, 1 << _HALF), (spare & (1 << _HALF) - 1, 1)):
+            there += groups.running(_steps(half, first)[order]) * float(unit)
         rate = quotients(asked.clip(0).astype(np.float64), there)
         until = next_of(time, piece.end)
         until[groups.last] = piece.end
-        passed = rate * (until - time)
-        total = passed.cumsum()
-        before = total - passed
-        start = before[groups.begins]
-        ends = next_of(start, total[-1])
+        # After the last row nothing passes.
+        passed = np.append(rate * (until - time), 0.0)
         # Where each level's row is among those of its pool; it goes on to the next one of its quota.
-        since = np.empty(len(order))
-        since[order] = before
-        whole = np.zeros(len(own))
-        whole[each[groups.begins]] = ends
-        then = next_of(since, 0.0)
+        since = np.empty(len(order), np.intp)
+        since[order] = np.arange(len(order))
+        ends = np.zeros(len(own), np.intp)
+        ends[each[groups.begins]] = next_of(groups.begins, len(order))
+        then = next_of(since, 0)
         last = next_of(first, end=True)
-        then[last] = whole[pool[last]]
-        parts: Floats = spare * (then - since)
+        then[last] = ends[pool[last]]
+        # What passes meanwhile is added up anew: as the difference of two sums so far it could be lost.
+        meanwhile: Floats = np.add.reduceat(passed, np.stack((since, then), axis=1).ravel())[::2]
+        parts = spare * meanwhile
         of_quotas = np.add.reduceat(parts, np.flatnonzero(first)).tolist()
         for number, part in zip(holder[first].tolist(), of_quotas, strict=True):
             self._lent[self._users[number]].append(part)
         of_pool = np.zeros(len(own))
-        of_pool[each[groups.begins]] = ends - start
+        of_pool[each[groups.begins]] = np.add.reduceat(passed, groups.begins)
         for name, place, lendable in self._without_jobs:
             self._lent[name].append(float(lendable * of_pool[place]))
 
