@@ -1,8 +1,8 @@
 """Every metric once more, in plain Python and exact numbers, slow and obvious.
 
 It shares no code with `harness.analysis.metrics` and reads neither stints nor timeline: only what was
-decided, what jobs ask for and what the cluster has. It covers every loss model, pod sets that differ, quotas
-of several flavors and what dumps say ran before, of jobs that need no time to start up.
+decided, what jobs ask for and what the cluster has. It covers every loss model, start-up, pod sets that
+differ, quotas of several flavors and what dumps say ran before.
 """
 
 from __future__ import annotations

@@ -223,7 +223,8 @@ class Job:
         """All of its pods have their resources."""
         unit.began = now
         done = min(unit.done, self.duration)
-        unit.since = now - done if done else now + (self.losses.restore if unit.kept else 0)
+        startup = 0 if unit.done else self.row["startup"]  # what ran before the replay is ready
+        unit.since = now - done + startup + (self.losses.restore if unit.kept else 0)
         unit.done = 0
 
     def stop(self, pod: int | None, now: int, *, evicted: str = "") -> None:

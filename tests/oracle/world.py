@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import polars as pl
 
 import harness
-from oracle.history import Job, Losses, histories
+from oracle.history import NEVER, Job, Losses, histories
 from oracle.pods import Amounts, Moved, Part, Pods, parts_of, place_of, total
 
 SECOND, HOUR = 10**6, 3600 * 10**6
@@ -51,7 +51,7 @@ class World:
     """What all metrics are computed from.
 
     Args:
-        run: a finished run of jobs that need no time to start up.
+        run: a finished run.
         trace: its jobs.
         end: where integrals end; by default where the run's own window does.
         until: when values of jobs are taken; by default the same.
@@ -247,8 +247,17 @@ def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> It
             "gang": known.get("gang") is not False,
             "done": row.get("ran_before") or 0,
             "interval": None if interval is None else int(interval.total_seconds() * SECOND),
+            "startup": _startup(run, known),
             "parts": parts_of(row, resources),
         }
+
+
+def _startup(run: harness.Run, known: Mapping[str, Any]) -> int:
+    """How long the pods of a job of the trace take until they are ready, each time; null is never."""
+    if "startup" not in known:
+        return run.info["settings"].get("startup_us", 0) if known else 0
+    startup = known["startup"]
+    return NEVER if startup is None else int(startup.total_seconds() * SECOND)
 
 
 def _losses(text: str) -> Losses:
