@@ -41,6 +41,30 @@ def test_users_are_compared_by_the_part_of_their_work_that_became_useful(measure
     assert value("fairness.jain_users", resource="cpu") == pytest.approx((5 / 4) ** 2 / (2 * (1 + 1 / 16)))
 
 
+def test_a_user_without_jobs_that_count_has_no_row_and_no_part_in_fairness(measured: Measured) -> None:
+    """All jobs of `rejected` are rejected at their arrival, and all of `late` arrive after the window.
+
+    `waits`, whose job never starts, gets nothing of what it asks for, as `later`, who is rejected at 4 s.
+    """
+    jobs = (
+        {"job_id": "x", "queue": "a", "user": "u", "duration": 10},
+        {"job_id": "y", "queue": "a", "user": "waits", "duration": 10},
+        {"job_id": "z", "queue": "a", "user": "later", "duration": 10},
+        {"job_id": "r", "queue": "a", "user": "rejected", "duration": 10},
+        {"job_id": "l", "queue": "a", "user": "late", "submit_time": 99},
+    )
+    steps = {0: [("reject", "r"), ("admit", "x")], 4: [("reject", "z")], 20: []}
+    value = measured(*jobs, cluster=queues({"a": {"cpu": "4"}}), plugin=scripted(steps), until="20s")
+    for user, part in (("u", 1), ("waits", 0), ("later", 0)):
+        assert value("goodput.of_demand", f"user={user}", "cpu") == part
+    for user in ("rejected", "late"):
+        with pytest.raises(KeyError):
+            value("goodput.of_demand", f"user={user}", "cpu")
+    assert value("fairness.jain_users", resource="cpu") == pytest.approx(1 / 3)
+    assert value("fairness.gini_users", resource="cpu") == pytest.approx(2 / 3)
+    assert value("goodput.of_demand", resource="cpu") == pytest.approx(1 / 3)
+
+
 def test_without_users_nothing_is_compared(measured: Measured) -> None:
     """A trace without them has no value."""
     value = measured({"queue": "a"}, cluster=queues({"a": {"cpu": "4"}}))
