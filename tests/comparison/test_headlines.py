@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,11 @@ def test_what_jobs_that_never_start_have_waited_is_the_least(
     end = calm.window.end / 1_000_000
     assert never.window.end < calm.window.end
     assert line.split()[2:4] == ["≥", f"{end:.0f}s"]
+    (own,) = (row for row in comparison.table("wait.first_start.p95").split("\n") if "over its own" in row)
+    assert own.startswith("never ")
+    assert re.search(r": wait\.first_start\.p95 ≥ \w+$", own)
+    frontier = "never: wait of 95 of 100 jobs ≥ "
+    assert frontier in unescape(harness.make_report(comparison).html())
     (row,) = comparison.to_json("wait.first_start.p95")["metrics"]
     assert row["values"]["never"] == end
     assert row["at_least"] == {"calm": False, "never": True}

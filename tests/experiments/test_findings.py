@@ -96,7 +96,7 @@ def test_effects_are_paired_with_settings_that_differ_in_nothing_else(judged: Ca
         ("model", "resume"): 5,
     }
     assert told["load", 2].difference.low == told["load", 2].difference.high == 10
-    assert told["load", 2].base == 10 + 2.5 + 200
+    assert told["load", 2].base.value == 10 + 2.5 + 200
 
 
 def test_what_always_varies_with_something_else_has_no_effect_and_is_named(
@@ -152,7 +152,7 @@ def test_the_frontier_weighs_all_objectives(judged: Callable[..., Judged]) -> No
         (each.setting.point["load"], each.setting.point["model"]) for each in outcomes(found) if each.best
     ]
     assert best == [(1, "restart"), (1, "resume")]
-    assert [(each.queue, each.after) for each in shifts(found)[4]] == [("b", -3), ("a", 3)]
+    assert [(each.queue, each.after.value) for each in shifts(found)[4]] == [("b", -3), ("a", 3)]
 
 
 def test_settings_are_compared_seed_by_seed(judged: Callable[..., Judged]) -> None:

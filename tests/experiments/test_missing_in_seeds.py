@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import fsum
 from pathlib import Path
@@ -133,3 +134,6 @@ def test_means_of_jobs_that_go_on_are_the_least_that_they_can_become(
     assert told.count("≥") == 1
     assert "≥ " in line_of(show(judged), "worst delay.mean")
     assert "≥ " not in line_of(show(judged), "best delay.mean")
+    first = [line for line in show(judged).split("\n") if re.match(r"\S+=\S+ +\S+ +≥ \S+ +[+−-]", line)]
+    assert len(first) == 1, "the first value of an effect"
+    assert re.search(r" a ≥ \S+ to [^≥]+$", show(judged), re.MULTILINE), "how long a queue waits"

@@ -118,7 +118,7 @@ class Comparison:
         """The table of the headlines, as the command prints it."""
         return self.table()
 
-    def over_own_window(self, place: int) -> dict[Key, float | None]:
+    def over_own_window(self, place: int) -> Mapping[Key, Measurement]:
         """What a run has over its own window, of what is measured over another one here.
 
         Where twins are compared these are means, as all values are.
@@ -127,7 +127,7 @@ class Comparison:
             return self._figures.own(place)
         if self.shares[place].is_own(self.runs[place]):
             return {}
-        return {key: row.value for key, row in measurements_of(self.runs[place]).items()}
+        return measurements_of(self.runs[place])
 
     @property
     def measured(self) -> Sequence[Mapping[Key, Measurement]]:

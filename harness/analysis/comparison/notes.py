@@ -117,10 +117,9 @@ def _over_own_window(comparison: Comparison, of_table: Sequence[Line], place: in
     own = comparison.over_own_window(place)
     told = []
     for line in of_table:
-        each = line.measured
-        value = own.get(key_of(each), line.row.values[place])
-        if value != line.row.values[place]:
-            told.append(f"{name_of(each)} {shown(value, each.unit)}")
+        each = own.get(key_of(line.measured))
+        if each is not None and each.value != line.row.values[place]:
+            told.append(f"{name_of(each)} {shown(each.value, each.unit, at_least=bool(each.at_least))}")
     if told:
         name, window = comparison.names[place], comparison.runs[place].window
         span = format_duration(window.end - window.start)

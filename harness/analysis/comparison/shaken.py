@@ -58,7 +58,7 @@ class Shaken:
             ]
         self._known: dict[Key, Paired] = {}
 
-    def own(self, place: int) -> dict[Key, float | None]:
+    def own(self, place: int) -> dict[Key, Measurement]:
         """The means over the twins of a run, each over its own window, of what is of another one here."""
         tables, own = self._tables[place], self._own[place]
         differing = dict.fromkeys(
@@ -67,7 +67,8 @@ class Shaken:
         found = {}
         for key in differing:
             values = [value for table in own if (value := number(table, key)) is not None]
-            found[key] = mean_of(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
+            mean = mean_of(values, ratio=self._values(key).ratio and min(values, default=0) > 0)
+            found[key] = _as_one([table[key] for table in own if key in table], mean)
         return found
 
     @cached_property
@@ -126,10 +127,8 @@ class Shaken:
         tables = self._tables[place]
         found = {}
         for key in _keys(tables):
-            row = next(table[key] for table in tables if key in table)
-            least = {table[key].at_least for table in tables if key in table}
-            at_least = None if None in least else True in least
-            found[key] = row._replace(value=self._values(key).mean(place), at_least=at_least)
+            rows = [table[key] for table in tables if key in table]
+            found[key] = _as_one(rows, self._values(key).mean(place))
         return found
 
     def _values(self, key: Key) -> Paired:
@@ -139,6 +138,12 @@ class Shaken:
             rows = (table[key] for tables in self._tables for table in tables if key in table)
             self._known[key] = Paired(of_runs, lacks, next(rows).unit)
         return self._known[key]
+
+
+def _as_one(rows: Sequence[Measurement], mean: float | None) -> Measurement:
+    """What twins have, with their mean, which is the least that it can become where that is so of any."""
+    least = {row.at_least for row in rows}
+    return rows[0]._replace(value=mean, at_least=None if None in least else True in least)
 
 
 def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, Measurement]:

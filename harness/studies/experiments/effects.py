@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from harness.analysis.comparison.missing import Lack
 from harness.plugins.measurement import Measurement
-from harness.studies.experiments.objectives import Estimate, Judged, OverSeeds, Setting, estimate, value_text
+from harness.studies.experiments.objectives import (
+    Estimate,
+    Judged,
+    OverSeeds,
+    Setting,
+    estimate,
+    plain_mean,
+    value_text,
+)
 from harness.studies.experiments.specification import SEED
 
 _PAIRS = "pairs of items"
@@ -22,7 +30,7 @@ class Effect(NamedTuple):
         value: what it is set to.
         against: its first value.
         difference: the mean over all settings that differ in nothing else, with its interval between seeds.
-        base: the mean at the first value.
+        base: the mean at the first value, without an interval.
         least: the smallest difference among the settings.
         most: the largest one.
         settings: how many pairs of settings have a value.
@@ -33,7 +41,7 @@ class Effect(NamedTuple):
     value: Any
     against: Any
     difference: Estimate
-    base: float
+    base: Estimate
     least: float
     most: float
     settings: int
@@ -95,12 +103,13 @@ def _paired(judged: Judged, factor: str) -> dict[Any, list[tuple[Setting, Settin
 
 def _difference(
     pairs: Sequence[tuple[OverSeeds, OverSeeds]],
-) -> tuple[Estimate, float, float, float, int, Lack] | None:
+) -> tuple[Estimate, Estimate, float, float, int, Lack] | None:
     """What an effect has beside the values of the factor; None where nothing has a value."""
     # Every seed has one mean over all pairs, as what it draws is the same in all of them.
     of_seed: dict[int, list[float]] = {}
     of_pair, bases = [], []
     absent = items = 0
+    least = False
     for base, other in pairs:
         there = []
         for seed in (seed for seed in base.values if seed in other.values):
@@ -114,9 +123,10 @@ def _difference(
         if there:
             of_pair.append(fsum(after - before for before, after in there) / len(there))
             bases.append(fsum(before for before, _ in there) / len(there))
+            least = least or base.at_least
     if not of_pair:
         return None
     lack = Lack(absent, items, _PAIRS)
     means = [fsum(each) / len(each) for each in of_seed.values()]
     difference = estimate(means)._replace(partly=lack.partly)
-    return difference, fsum(bases) / len(bases), min(of_pair), max(of_pair), len(of_pair), lack
+    return difference, plain_mean(bases, at_least=least), min(of_pair), max(of_pair), len(of_pair), lack

@@ -30,8 +30,13 @@ class Shift(NamedTuple):
     """How long jobs of a queue wait on average, against the first setting of the experiment, in seconds."""
 
     queue: str
-    before: float
-    after: float
+    before: Estimate
+    after: Estimate
+
+    @property
+    def longer(self) -> float:
+        """By how much longer they wait, below 0 if they wait less."""
+        return self.after.value - self.before.value
 
 
 def outcomes(judged: Judged) -> list[Outcome]:
@@ -60,5 +65,5 @@ def shifts(judged: Judged) -> Mapping[int, Sequence[Shift]]:
         before = means[first]
         for item, after in means.items():
             if before is not None and after is not None and item != first:
-                found[item].append(Shift(scope.partition("=")[2], before.value, after.value))
-    return {item: sorted(of, key=lambda each: each.after - each.before) for item, of in found.items()}
+                found[item].append(Shift(scope.partition("=")[2], before, after))
+    return {item: sorted(of, key=lambda each: each.longer) for item, of in found.items()}

@@ -51,11 +51,16 @@ class Estimate(NamedTuple):
 
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of values that differ by chance alone, with Student's interval."""
-    mean = fsum(values) / len(values)
+    mean = plain_mean(values)
     found = of_pairs([0.0] * len(values), values, ratio=False)
     if found is None:
-        return Estimate(mean, None, None, None, len(values))
-    return Estimate(mean, found.low, found.high, found.p, found.size)
+        return mean
+    return mean._replace(low=found.low, high=found.high, p=found.p, values=found.size)
+
+
+def plain_mean(values: Sequence[float], *, at_least: bool = False) -> Estimate:
+    """The mean of values that do not differ by chance alone, without an interval."""
+    return Estimate(fsum(values) / len(values), None, None, None, len(values), at_least=at_least)
 
 
 def value_text(value: Any) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.analysis.comparison.figures import name_of, shown
+from harness.analysis.comparison.figures import name_of
 from harness.analysis.report import palette
 from harness.analysis.report.amounts import Scale, scale_of
 from harness.analysis.report.blocks import Block, Cell, Code, Figure, Key, Points, Table, Text
@@ -17,9 +16,9 @@ from harness.plugins.measurement import Measurement
 from harness.studies.experiments.effects import effects, unpaired
 from harness.studies.experiments.frontier import Outcome, outcomes, shifts
 from harness.studies.experiments.missing_values import about_objectives
-from harness.studies.experiments.objectives import Estimate, Judged, Setting, value_text
+from harness.studies.experiments.objectives import Estimate, Judged, Setting, plain_mean, value_text
 from harness.studies.experiments.specification import SEED
-from harness.studies.experiments.table import figure, moved, setting_text, stopped_text
+from harness.studies.experiments.table import figure, moved, setting_text, stopped_text, value_of
 
 if TYPE_CHECKING:
     from altair.typing import ChartType
@@ -166,20 +165,20 @@ def _queues(judged: Judged, found: Sequence[Outcome]) -> Iterator[Block]:
     befores = {shift.queue: shift.before for each in best for shift in moved[each.item]}
     if len(befores) < 2:
         return
-    afters = {each.item: {shift.queue: shift.after for shift in moved[each.item]} for each in best}
+    changes = {each.item: {shift.queue: shift for shift in moved[each.item]} for each in best}
 
     def most(queue: str) -> float:
-        return max(abs(of.get(queue, befores[queue]) - befores[queue]) for of in afters.values())
+        return max(abs(of[queue].longer) if queue in of else 0 for of in changes.values())
 
     ranked = sorted(befores, key=lambda queue: (-most(queue), queue))[:_QUEUES]
     widest = most(ranked[0])
     rows: list[list[str | Cell]] = []
     for queue in ranked:
-        row: list[str | Cell] = [queue, shown(befores[queue], "s")]
+        row: list[str | Cell] = [queue, value_of(befores[queue], "s")]
         for each in best:
-            after = afters[each.item].get(queue)
-            bar = (after - befores[queue]) / widest if after is not None and widest else None
-            row.append(Cell("-" if after is None else shown(after, "s"), bar=bar))
+            change = changes[each.item].get(queue)
+            bar = change.longer / widest if change is not None and widest else None
+            row.append(Cell("-" if change is None else value_of(change.after, "s"), bar=bar))
         rows.append(row)
     of = f": of {len(befores):,} queues the {_QUEUES} that differ most" if len(befores) > _QUEUES else ""
     caption = f"Mean wait of queues at each point of the frontier, against item {first.item}{of}"
@@ -199,9 +198,10 @@ def _effects(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
             name, against = f"{each.factor}={value_text(each.value)}", value_text(each.against)
             told = f"{name} instead of {against}: "
             low, high = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
-            told += moved(each.difference.value, each.base, one.measured)
+            base = each.base.value
+            told += moved(each.difference.value, base, one.measured)
             if low is not None and high is not None:
-                told += f" [{moved(low, each.base, one.measured)}, {moved(high, each.base, one.measured)}]"
+                told += f" [{moved(low, base, one.measured)}, {moved(high, base, one.measured)}]"
             told = " ".join(filter(None, (told, each.lack.partly)))
             rows.append((name, one.of(each.difference.value), one.of(low), one.of(high), told))
             words.append(f"{told}.")
@@ -249,19 +249,25 @@ def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
         values = judged.estimates(one.measured)
         made = []
         for across, down in pairs:
-            means: dict[tuple[str, str], list[float]] = {}
+            means: dict[tuple[str, str], list[Estimate]] = {}
             for setting in judged.settings:
                 value = values[setting.item]
                 place = value_text(setting.point[across]), value_text(setting.point[down])
                 if value is not None:
-                    means.setdefault(place, []).append(value.value)
-            of_cells = {place: fsum(each) / len(each) for place, each in means.items()}
+                    means.setdefault(place, []).append(value)
+            of_cells = {place: _mean(each) for place, each in means.items()}
             if len(of_cells) > 1:
-                widest = max(of_cells.values()) - min(of_cells.values())
+                height = [each.value for each in of_cells.values()]
+                widest = max(height) - min(height)
                 made.append((widest, across, down, of_cells))
         ranked = sorted(made, key=lambda each: (-each[0], each[1], each[2]))[:_PAIRS]
         for _, across, down, of_cells in ranked:
             yield _heat_map(judged, one, across, down, of_cells)
+
+
+def _mean(some: Sequence[Estimate]) -> Estimate:
+    """The mean of some settings, without an interval."""
+    return plain_mean([each.value for each in some], at_least=any(each.at_least for each in some))
 
 
 def _heat_map(
@@ -269,7 +275,7 @@ def _heat_map(
     one: _Scaled,
     across: str,
     down: str,
-    of_cells: Mapping[tuple[str, str], float],
+    of_cells: Mapping[tuple[str, str], Estimate],
 ) -> Figure:
     """The means of two factors."""
     columns, rows = _levels(judged, across), _levels(judged, down)
@@ -278,8 +284,8 @@ def _heat_map(
         for row in rows:
             if (column, row) in of_cells:
                 value = of_cells[column, row]
-                text = shown(value, one.measured.unit)
-                squares.append((column, row, value, text, f"{across}={column}, {down}={row}: {text}"))
+                text = value_of(value, one.measured.unit)
+                squares.append((column, row, value.value, text, f"{across}={column}, {down}={row}: {text}"))
 
     def draw(width: int) -> ChartType:
         from harness.analysis.report.charts.factors import Square, heat_map

@@ -79,6 +79,11 @@ def figure(found: Estimate, measured: Measurement) -> str:
     return " ".join(filter(None, (*parts, found.partly)))
 
 
+def value_of(found: Estimate, unit: str) -> str:
+    """A value without its interval."""
+    return shown(found.value, unit, at_least=found.at_least)
+
+
 def _extremes(judged: Judged, found: Sequence[Outcome]) -> str:
     """The best and worst settings by each objective."""
     rows = [["", "item", "setting", "value"]]
@@ -107,10 +112,11 @@ def _effects(judged: Judged, measured: Measurement) -> str:
     for each in found:
         about = [f"{each.factor}={value_text(each.value)}", value_text(each.against)]
         ends = (each.difference.low, each.difference.high) if seeds else (each.least, each.most)
-        told = " to ".join("-" if end is None else moved(end, each.base, measured) for end in ends)
-        base = shown(each.base, measured.unit)
+        base = each.base.value
+        told = " to ".join("-" if end is None else moved(end, base, measured) for end in ends)
         partly = f" {each.lack.partly}" if each.lack.partly else ""
-        rows.append([*about, base, moved(each.difference.value, each.base, measured), f"{told}{partly}"])
+        difference = moved(each.difference.value, base, measured)
+        rows.append([*about, value_of(each.base, measured.unit), difference, f"{told}{partly}"])
     return aligned(rows, left=(0, 1))
 
 
@@ -139,10 +145,11 @@ def _frontier(judged: Judged, found: Sequence[Outcome]) -> str:
 
 def _moved(found: Sequence[Shift]) -> str:
     """The queues that win most, and those that lose most."""
-    winners = [each for each in found if each.after < each.before][:_QUEUES]
-    losers = [each for each in found if each.after > each.before][-_QUEUES:]
+    winners = [each for each in found if each.longer < 0][:_QUEUES]
+    losers = [each for each in found if each.longer > 0][-_QUEUES:]
     told = [
-        f"{each.queue} {shown(each.before, 's')} to {shown(each.after, 's')}" for each in (*winners, *losers)
+        f"{each.queue} {value_of(each.before, 's')} to {value_of(each.after, 's')}"
+        for each in (*winners, *losers)
     ]
     return "; ".join(told) or "-"
 

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 
 class _Side(NamedTuple):
-    """What an axis is about, with its value in every run."""
+    """What an axis is about, with its value in every run, and whether that is the least it can become."""
 
     about: str
     measured: Measurement
     values: Sequence[float]
+    at_least: Sequence[bool | None]
 
     @property
     def scale(self) -> Scale:
@@ -38,7 +39,8 @@ class _Side(NamedTuple):
 
     def told(self, place: int) -> str:
         """A value in words."""
-        return f"{self.about} {shown(self.values[place], self.measured.unit)}"
+        least = bool(self.at_least[place])
+        return f"{self.about} {shown(self.values[place], self.measured.unit, at_least=least)}"
 
 
 def blocks(material: Material) -> Iterator[Block]:
@@ -79,7 +81,7 @@ def _differing(material: Material, wanted: Sequence[tuple[str, str, str]]) -> _S
             measured, values = known[metric, resource]
             whole = [value for value in values if value is not None]
             if len(whole) == len(values) and len(set(whole)) > 1:
-                return _Side(about, measured, whole)
+                return _Side(about, measured, whole, material.comparison.at_least(measured))
     return None
 
 
