@@ -139,7 +139,7 @@ class Scheduler:
     def change(self, edit: Edit, cluster: Cluster) -> None:
         """An object changes: all that follows from quotas, weights and policies is worked out anew."""
         cluster = as_read(cluster, self._gates)
-        self._removed.edit(edit)
+        self._removed.edit(edit, self.cache)
         if edit.kind in KINDS:
             self._rebuild(self._removed.among(cluster), edit)
             return

@@ -169,6 +169,15 @@ def test_a_deleted_queue_lends_until_its_last_workload_is_over_and_takes_nobody(
     assert happened.lines("admit") == ["0 admit last", "12 admit borrows"]
 
 
+def test_a_deleted_queue_of_which_nobody_holds_quota_is_gone_at_once() -> None:
+    """It lends nothing to a mate that comes after it."""
+    gone, mate = queue("gone", cpu=1), queue("mate", cpu=3)
+    mate["metadata"]["annotations"] = {"harness/from": "4s"}
+    jobs = Jobs().many("j", 4, "mate", 1, at=4, seconds=20)
+    happened = Happened(changing(gone, mate, at(2, gone) | {"$patch": "delete"}), jobs)
+    assert happened.lines("admit") == ["4 admit j0", "4 admit j1", "4 admit j2", "24 admit j3"]
+
+
 def test_a_queue_that_is_there_again_takes_up_who_waited_in_it() -> None:
     """A job that arrives while there is no such queue waits for it, too."""
     gone = queue("q", cpu=4)

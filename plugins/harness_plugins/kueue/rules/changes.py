@@ -40,17 +40,18 @@ class Removed:
     def __bool__(self) -> bool:
         return bool(self._specs)
 
-    def edit(self, edit: Edit) -> None:
-        """A ClusterQueue was deleted, or is there again."""
+    def edit(self, edit: Edit, cache: Cache) -> None:
+        """A ClusterQueue was deleted, or is there again; the cache is that of before."""
         if edit.kind != "ClusterQueue":
             return
         if edit.after is None:
             self._specs[edit.name] = replace(edit.before, stop_policy="Hold")
+            self.gone(cache, cache.queues[edit.name])
         else:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Whether the last one who held quota of a deleted ClusterQueue has given it back."""
+        """Whether nobody holds quota of a deleted ClusterQueue any more, which ends it."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
