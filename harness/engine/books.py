@@ -119,14 +119,19 @@ class Books:
 
         Without nodes the capacity is the sum of quotas. Where a quota falls below what is held of it, others
         may still take all of theirs. So more than the capacity may be held, by as much as quotas fell since
-        none of a resource was held.
+        nothing was held. A queue or cohort that leaves its cohort takes along what it borrowed there, and
+        others may take that anew. The books do not know who borrowed, so all that is held may be borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:
             self._allocated.setdefault(resource, 0)
         if not self._free:
-            for resource, amount in _lowered(change.edit).items():
-                self._beyond[resource] = self._beyond.get(resource, 0) + amount
+            beyond = [_lowered(change.edit)]
+            if _leaves(change.edit):
+                beyond += [self._allocated, self._promised]
+            for amounts in beyond:
+                for resource, amount in amounts.items():
+                    self._beyond[resource] = self._beyond.get(resource, 0) + amount
             self._settle()
 
     def put_node(self, node: Node, pods: int) -> None:
@@ -161,10 +166,12 @@ class Books:
         return excess <= self._beyond.get(resource, 0)
 
     def _settle(self) -> None:
-        """Where all of a resource was given back, no more than the capacity may be held again."""
-        for resource in list(self._beyond):
-            if not (self._allocated.get(resource) or self._promised.get(resource)):
-                del self._beyond[resource]
+        """Where all was given back, no more than the capacity may be held again.
+
+        Until then a queue that was deleted may lend all that it had, of whatever resource.
+        """
+        if not (any(self._allocated.values()) or any(self._promised.values())):
+            self._beyond.clear()
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
         """Allocate one pod on a node; a pod takes one of the node's `pods` where the node limits them."""
@@ -210,19 +217,22 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def _lowered(edit: Edit) -> dict[str, int]:
-    """Resource -> how much less a queue or cohort has, or lends, whichever is more.
-
-    One that leaves a cohort takes all that it had with it.
-    """
+    """Resource -> how much less a queue or cohort has, or lends, whichever is more."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return {}
     before, after = _quotas(edit.before), _quotas(edit.after)
-    moved = edit.after is None or _above(edit.before) != _above(edit.after)
     total: dict[str, int] = {}
     for (flavor, resource), (nominal, lent) in before.items():
-        has, lends = (0, 0) if moved else after.get((flavor, resource), (0, 0))
+        has, lends = after.get((flavor, resource), (0, 0))
         total[resource] = total.get(resource, 0) + max(0, nominal - has, lent - lends)
     return {resource: amount for resource, amount in total.items() if amount}
+
+
+def _leaves(edit: Edit) -> bool:
+    """Whether a queue or cohort is no longer where it was; one that is deleted may come back elsewhere."""
+    if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
+        return False
+    return edit.after is None or _above(edit.before) != _above(edit.after)
 
 
 def _above(spec: Any) -> str:

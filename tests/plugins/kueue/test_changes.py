@@ -178,6 +178,24 @@ def test_a_deleted_queue_of_which_nobody_holds_quota_is_gone_at_once() -> None:
     assert happened.lines("admit") == ["4 admit j0", "4 admit j1", "4 admit j2", "24 admit j3"]
 
 
+def test_a_deleted_queue_lends_also_what_nobody_holds_of_a_resource() -> None:
+    """All of its cpu is lent while its last workload holds memory."""
+    shapes = {"gone": {"cpu": 2, "memory": 1}, "mate": {"cpu": 0, "memory": 0}}
+    gone, mate = (queue(name, flavors={"f": amounts}) for name, amounts in shapes.items())
+    jobs = Jobs().add("last", "gone", 0, memory=1, seconds=20)
+    jobs.add("borrows", "mate", 2, at=12, seconds=5)
+    happened = Happened(changing(gone, mate, at(10, gone) | {"$patch": "delete"}), jobs)
+    assert happened.lines("admit") == ["0 admit last", "12 admit borrows"]
+
+
+def test_a_queue_takes_what_it_borrowed_to_another_cohort_where_more_than_all_quotas_may_be_used() -> None:
+    """Whoever lent it has all of its own again, as soon as the borrower has moved."""
+    guest, lender = queue("guest", cohort="left", cpu=0), queue("lender", cohort="left", cpu=4)
+    jobs = Jobs().add("borrows", "guest", 4, seconds=20).add("own", "lender", 4, at=11, seconds=5)
+    happened = Happened(changing(guest, lender, at(10, guest, cohortName="right")), jobs)
+    assert happened.lines("admit") == ["0 admit borrows", "11 admit own"]
+
+
 def test_a_queue_that_is_there_again_takes_up_who_waited_in_it() -> None:
     """A job that arrives while there is no such queue waits for it, too."""
     gone = queue("q", cpu=4)
