@@ -127,7 +127,7 @@ class KueuePolicy:
         self._impossible = impossible
         self._rejected: list[tuple[Job, Never]] = []
         self._over: set[int] = set()
-        self._inactive: list[tuple[Job, str]] = []
+        self._inactive: dict[Workload, None] = {}  # who was queued in vain since it was last said why
         self._now = -1
         self._blocked: Iterator[Decision | None] | None = None
         self._sample = 0
@@ -226,9 +226,10 @@ class KueuePolicy:
                     break
                 yield decision
         if self._inactive:
-            for job, message in self._inactive:
-                if job.index not in self._over:
-                    yield Refuse(job, INADMISSIBLE, {"message": message})
+            for workload in self._inactive:
+                message = self._why_inactive(workload)
+                if message and workload.job.index not in self._over:
+                    yield Refuse(workload.job, INADMISSIBLE, {"message": message})
             self._inactive.clear()
         if evictions.alarms:
             yield from evictions.wakes()
@@ -477,17 +478,21 @@ class KueuePolicy:
 
         One that is held back is not queued, for what holds it back does not end in a replay.
         """
+        if self._why_inactive(workload):
+            self._inactive[workload] = None
+        if self._closed.stop_policy(workload.job):
+            self._closed.keep_out(workload)
+        elif not workload.held_back:
+            self.scheduler.enqueue(workload)
+
+    def _why_inactive(self, workload: Workload) -> str:
+        """Why nobody looks at a workload that waits now, in words; "" where somebody does."""
         job, queue = workload.job, workload.cluster_queue
         if self._closed.stop_policy(job):
-            self._inactive.append((job, f"LocalQueue {job.namespace}/{job.queue} is inactive"))
-            self._closed.keep_out(workload)
-            return
+            return f"LocalQueue {job.namespace}/{job.queue} is inactive"
         if not queue.usable:
-            self._inactive.append((job, f"ClusterQueue {queue.name} is inactive"))
-        elif workload.held_back:
-            self._inactive.append((job, f"{workload.held_back}; nothing ends that in a replay"))
-        if not workload.held_back:
-            self.scheduler.enqueue(workload)
+            return f"ClusterQueue {queue.name} is inactive"
+        return f"{workload.held_back}; nothing ends that in a replay" if workload.held_back else ""
 
     def _begin(self, now: int) -> Iterator[Decision]:
         """Say who held quota before the replay began, and let those go that may not keep it.

@@ -196,6 +196,15 @@ def test_a_queue_takes_what_it_borrowed_to_another_cohort_where_more_than_all_qu
     assert happened.lines("admit") == ["0 admit borrows", "11 admit own"]
 
 
+def test_who_comes_back_as_its_queue_restarts_is_not_said_to_wait_for_that() -> None:
+    """The drained job is gone at 13 s; the queue restarts at the same instant, and admits it."""
+    one = queue("q", cpu=1)
+    jobs = Jobs().add("j", "q", 1, grace=3, seconds=30)
+    where = changing(one, at(10, one, until=13, stopPolicy="HoldAndDrain"))
+    happened = Happened(where, jobs, evictionLatency="0s")
+    assert happened.lines("admit", "refuse") == ["0 admit j", "13 admit j"]
+
+
 def test_a_queue_that_is_there_again_takes_up_who_waited_in_it() -> None:
     """A job that arrives while there is no such queue waits for it, too."""
     gone = queue("q", cpu=4)
