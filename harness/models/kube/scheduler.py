@@ -295,11 +295,18 @@ class Scheduler:
     def _refuse_alike(self, why: Callable[[PodInfo], Refusal | None]) -> Iterator[Refuse]:
         alike = self.queue.failed_alike
         for pod in alike:
-            refusal, said = why(pod), (pod.job, pod.rejected_by)
-            if refusal is not None and said != self._refused:
-                self._refused = said
-                yield refuse(pod, refusal)
+            refusal = why(pod)
+            if refusal is not None:
+                yield from self.refuse(pod, refusal)
         alike.clear()
+
+    def refuse(self, pod: PodInfo, why: Refusal) -> Iterable[Refuse]:
+        """Say why a pod waits, tried or not, unless that is what was said last, of a pod of its job."""
+        said = pod.job, pod.rejected_by
+        if said == self._refused:
+            return ()
+        self._refused = said
+        return (refuse(pod, why),)
 
     def bind(self, pod: PodInfo, node: NodeInfo) -> Bind:
         """Bind a pod to a node."""
@@ -394,8 +401,7 @@ class Scheduler:
                     peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
-            self._refused = pod.job, rejecting
-            yield refuse(pod, why)
+            yield from self.refuse(pod, why)
 
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any
@@ -423,6 +429,7 @@ class Scheduler:
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
         """Let a bound pod go; it holds what it has until it is gone."""
+        self._refused = None  # after this it is new why somebody waits
         self.terminate(victim, preempted=reason == PREEMPTED)
         assert victim.job is not None
         return Preempt(victim.job, by, reason, range(victim.pod, victim.pod + 1), detail)

@@ -19,7 +19,6 @@ from harness.models.kube.pod import PodInfo, Refusal, Template
 from harness.models.kube.policy import NODE
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
-from harness.models.kube.refusal import refuse
 from harness.models.kube.scheduler import Scheduler
 from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import LOST_WITH_NODE, Change, Edit, Standing
@@ -428,7 +427,7 @@ class QuotaScheduler:
             peers.lasting = self._lasting(outcome, pods)
         self._kube.queue.add_unschedulable(leader, rejecting)
         if is_new:
-            yield refuse(leader, outcome)
+            yield from self._kube.refuse(leader, outcome)
         if not outcome.keeps:
             for pod in nominated:
                 yield from self._withdraw(pod)

@@ -30,6 +30,13 @@ def test_a_reason_that_comes_back_is_recorded_at_its_first_and_fourth_return(pod
         ]
 
 
+def test_pods_of_one_job_that_wait_for_one_reason_say_so_once() -> None:
+    """The first is tried and the others are spared that; which of them are tried is no matter."""
+    jobs = Jobs().add("big", "q", 4).add("j", "q", 1, pods=3, gang=False, at=1)
+    happened = Happened(cluster(node("n1", 4), tree(9, leaf("q", 0, 9))), jobs, until=20)
+    assert happened.lines("refuse") == ["1 refuse j"]
+
+
 def test_what_a_pod_preempted_for_is_a_reason_when_it_comes_back() -> None:
     """Its quota was full, a pod had to go, and another took the place; that it is full again is said."""
     jobs = Jobs().add("victim", "q", 2, grace=10, seconds=5000)
