@@ -11,7 +11,8 @@ import pytest
 
 import harness
 from harness.analysis.comparison.figures import digits_of, name_of, shown
-from harness.analysis.comparison.headlines import ALARMS, BRIEF, SHOWN
+from harness.analysis.comparison.headlines import ALARMS, BRIEF, HEADLINES, SHOWN
+from harness.base.units import format_duration
 
 ROOT = Path(__file__).parents[2]
 TRACES = sorted(path.stem for path in (ROOT / "traces").glob("*.parquet"))
@@ -57,6 +58,9 @@ def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], c
     if count > 1 and runs[0].info["trace"]["name"].startswith("mix"):
         pages.append(harness.make_report(comparison).html())
     reported = [_rows(page) for page in pages]
+    told = comparison.to_json(changes=False)
+    assert told["common_window"] == list(comparison.window or ())
+    of_json = {(row["metric"], row["resource"]): row for row in told["metrics"]}
     for brief, of_table in ((True, (*BRIEF, *ALARMS)), (False, SHOWN)):
         lines = comparison.table(brief=brief).split("\n")
         for row in comparison.rows():
@@ -68,10 +72,15 @@ def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], c
                 told = (known["unit"], known["value"], bool(known["at_least"]))
                 assert (measured.unit, value, least) == told
                 texts.append(shown(value, measured.unit, digits, at_least=least))
+            row_of_json = of_json[measured.metric, measured.resource]
+            assert (row_of_json["unit"], list(row_of_json["values"].values())) == (measured.unit, row.values)
+            assert list(row_of_json["at_least"].values()) == list(row.at_least)
             name = name_of(measured)
             listed = [line for line in lines if re.match(rf"{re.escape(name)}  ", line)]
             if measured.metric not in of_table:
                 assert not listed
+            elif not brief and measured.metric in HEADLINES:
+                assert listed or not any(row.values)
             for line in listed:
                 cells = re.split(r" {2,}", line.removeprefix(name).strip())
                 assert cells[0] == texts[0]
@@ -82,6 +91,45 @@ def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], c
                 for of_page in reported:
                     wide = (row for row in of_page[name] if len(row) > places[-1])
                     assert texts in ([row[place] for place in places] for row in wide)
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_runs_that_end_apart_have_their_own_windows_in_files_and_one_in_tables(
+    name: str, tmp_path: Path
+) -> None:
+    """Integrals to the earliest end; the table says beside them what files have, in their names and units."""
+    pl.read_parquet(ROOT / "traces" / f"{name}.parquet").head(80).write_parquet(tmp_path / "t.parquet")
+    cluster = ROOT / "traces" / f"{name}.cluster.yaml"
+    runs = [
+        harness.replay(
+            tmp_path / "t.parquet",
+            plugin="none",
+            cluster=cluster,
+            output=tmp_path,
+            startup=startup,
+            label=startup,
+        )
+        for startup in ("1m", "2h")
+    ]
+    windows = [run.info["window"] for run in runs]
+    assert windows[0][1] < windows[1][1]
+    comparison = harness.compare(runs)
+    start, end = comparison.window or (0, 0)
+    assert [start, end] == min(windows) == comparison.to_json(changes=False)["common_window"]
+    assert [list(run.window) for run in comparison.runs] == windows
+    for place, run in enumerate(runs):
+        of_file = {(row["metric"], row["scope"], row["resource"]): row for row in run.metrics.to_dicts()}
+        own = comparison.over_own_window(place)
+        assert own, "jobs go on waiting to the latest end"
+        for each in own.values():
+            known = of_file[each.metric, each.scope, each.resource]
+            assert (each.value, each.unit) == (known["value"], known["unit"])
+            assert each.at_least == known["at_least"]
+    capacities = [
+        value for each, value in comparison.select("utilization.capacity.hours") if each.resource == "cpu"
+    ]
+    assert all(len(set(values)) == 1 for values in capacities)
+    assert f"over the first {format_duration(end - start)}, which all runs share" in comparison.table()
 
 
 def _rows(page: str) -> dict[str, list[list[str]]]:
