@@ -27,6 +27,7 @@ from harness.base.errors import DecisionError, OptionError, PolicyError, RunErro
 from harness.base.tables import schemas
 from harness.base.tables.parquet import TIMES
 from harness.base.units import SECOND
+from harness.cluster.load import load_cluster
 from harness.plugins import load
 from harness.plugins.measurement import Window
 from harness.runs.run import TABLES
@@ -378,7 +379,7 @@ def test_a_replay_that_ends_before_the_first_event_says_so(
     later.write_text(
         "kind: ClusterQueue\nmetadata: {name: a, annotations: {harness/from: 1m}}\nspec: {stopPolicy: Hold}\n"
     )
-    cluster = harness.load_cluster(cluster_file(tmp_path, QUEUES)).patched(later)
+    cluster = load_cluster(cluster_file(tmp_path, QUEUES)).patched(later)
     trace = write_trace({"submit_time": 0, "queue": "a"})
     run = harness.replay(
         trace, plugin="kueue-classic", cluster=cluster, until=until, output=tmp_path / "results"
