@@ -10,6 +10,7 @@ from small_clusters import queues
 
 import harness
 from harness.analysis.comparison.conditions import parse_condition
+from harness.analysis.comparison.gate import checks_text
 from harness.analysis.comparison.samples import Samples
 from harness.base.errors import InputError
 
@@ -500,3 +501,12 @@ def test_the_least_that_a_value_can_become_is_marked_by_checks_and_in_changes(
         (check,) = comparison.check("delay.mean > +5%", values=True)[:1]
         assert ("is ≥ " in check.text) is least
         assert comparison.changes("delay.mean")["at_least"].to_list() == [least] * 2
+
+
+def test_checks_that_do_not_fit_a_terminal_are_sentences(compared: harness.Comparison) -> None:
+    """No line is wider than the terminal, and none of the words of the table is lost."""
+    checks = compared.check("wait.*.max{queue=prod} >= 0s", values=True)
+    table, text = (checks_text(compared, checks, values=True, width=width) for width in (None, 60))
+    assert max(map(len, table.split("\n"))) > 60 >= max(map(len, text.split("\n")))
+    assert " ".join(text.split()).count("fails: wait.*.max{queue=prod} >= 0s: ") == len(checks)
+    assert checks_text(compared, checks, values=True, width=1000) == table
