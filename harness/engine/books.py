@@ -117,10 +117,11 @@ class Books:
     def change(self, change: Change) -> None:
         """The cluster changes; jobs keep what they hold.
 
-        Without nodes the capacity is the sum of quotas. Where a quota falls below what is held of it, others
-        may still take all of theirs. So more than the capacity may be held, by as much as quotas fell since
-        nothing was held. A queue or cohort that leaves its cohort takes along what it borrowed there, and
-        others may take that anew. The books do not know who borrowed, so all that is held may be borrowed.
+        Without nodes the capacity is the sum of quotas. If a quota falls below what its jobs hold, other
+        queues may still use their quotas in full. So jobs may hold more than the capacity, by as much as
+        quotas fell since nothing was held. A queue or cohort that leaves its cohort takes along what it
+        borrowed there, and others may take that anew. The books do not know who borrowed, so all that is
+        held may be borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:

@@ -232,7 +232,8 @@ class QuotaTree:
     def lowest_with_room(self, node: int, cell: int, amount: int) -> int:
         """The lowest node from a node on upwards that could use the amount without borrowing; else the root.
 
-        What each node can still use of the part that it keeps makes the amount smaller for those above it.
+        A node may still have unused quota that it does not lend. This reduces the amount for the nodes above
+        it.
         """
         usage, subtree, up, width = self.usage, self.subtree, self._up, self.width
         at = node * width + cell

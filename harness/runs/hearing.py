@@ -41,7 +41,7 @@ def check_heard(plan: Plan) -> None:
 
 
 def as_heard(plan: Plan) -> Plan:
-    """The plan, in which nothing changes where its policy hears of no change."""
+    """The plan; if its policy does not follow changes, a plan without changes."""
     if not (plan.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan
     return replace(plan, cluster=replace(plan.cluster, changes=()))

@@ -167,9 +167,9 @@ class Run:
 
     @property
     def without_run_times(self) -> str:
-        """Why nobody knows how long some of its jobs run, in a sentence; "" where that is known of all.
+        """A sentence that says why the run times of some jobs are unknown; "" if all are known.
 
-        Then the waits of others, and what is lost, say nothing.
+        If some are unknown, the waits of other jobs and the losses mean nothing.
         """
         return str(self.info.get("unfinished", {}).get("unknown", ""))
 

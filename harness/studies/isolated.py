@@ -1,7 +1,7 @@
-"""Runs with each of their quotas alone, and what that says of them: it is added to their metrics.
+"""Replays each quota of a run alone, and adds the results to the metrics of the run.
 
 A run in which one quota is alone is a request like any other (`Request.alone`): it is stored, and not made
-again. What cannot be told is said in sentences, which the run keeps with its metrics.
+again. Sentences say what cannot be measured, and the run keeps them with its metrics.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
 def sentences(columns: Mapping[str, pl.DataType]) -> Iterator[str]:
     """The same, one sentence for each."""
     for name, meant in misnamed(columns).items():
-        yield f"column {name!r} is none of the schema: did you mean {meant!r}?"
+        yield f"column {name!r} is not in the schema: did you mean {meant!r}?"
 
 
 def _column(name: str, dtype: pl.DataType, columns: Mapping[str, pl.DataType]) -> str | None:

@@ -87,7 +87,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     offers = offers_of(trace, cluster)
     if not offers:
         raise InputError(
-            f"{cluster.source or 'the cluster'} has none of what {trace.path} requests, or no limit of it",
+            f"{cluster.source or 'the cluster'} lacks what {trace.path} requests, or does not limit it",
             hint="give the manifests of the cluster for the replay: --cluster FILE",
         )
     submit = trace.frame["submit_time"]

@@ -273,8 +273,8 @@ def test_what_is_said_to_be_refused_is(promise: str, manifests: list[Any], fault
 @pytest.mark.parametrize(
     ("promise", "content"),
     [
-        ("A file that is no text", b"\xff\xfe\x00\x01"),
-        ("no whole gzip file", gzip.compress(b"a: 1" * 99, mtime=0)[:-5]),
+        ("a file that is not text", b"\xff\xfe\x00\x01"),
+        ("a damaged gzip file", gzip.compress(b"a: 1" * 99, mtime=0)[:-5]),
         ("unpacks to far more than text can", gzip.compress(b"\n" * (1 << 20), mtime=0) * 100),
     ],
 )

@@ -112,8 +112,8 @@ def misspelt(write_trace: Callable[..., Path]) -> Path:
 
 
 SAID = [
-    "column 'prioritiy' is none of the schema: did you mean 'priority'?",
-    "column 'requests.memory' is none of the schema: did you mean 'request.memory'?",
+    "column 'prioritiy' is not in the schema: did you mean 'priority'?",
+    "column 'requests.memory' is not in the schema: did you mean 'request.memory'?",
 ]
 
 
@@ -148,5 +148,5 @@ def test_a_mapping_to_a_misspelt_column_asks(tmp_path: Path, capsys: pytest.Capt
     files = [str(tmp_path / name) for name in ("t.csv", "t.parquet")]
     assert called(["trace", "convert", *files, "--reader", "csv", "--set", f"map={mapped}"]) == 0
     out = "".join(capsys.readouterr())
-    assert "'prority' is none of the schema: did you mean 'priority'?" in out
-    assert "'requests.memory' is none of the schema: did you mean 'request.memory'?" in out
+    assert "'prority' is not in the schema: did you mean 'priority'?" in out
+    assert "'requests.memory' is not in the schema: did you mean 'request.memory'?" in out

@@ -75,7 +75,7 @@ class Head:
         return groups + ([Group(same, [_SAME])] if same else []) + list(self._shared())
 
     def _shared(self) -> Iterator[Group]:
-        """Which events runs have in common, where several have any: the first of them, and how many."""
+        """The first events that several runs share, and how many they share."""
         if len(self._events) < 2:
             return
         found = shared([events for _, events in self._events])

@@ -153,7 +153,7 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
         "takes_device_selectors": _DEVICES,
     }
 )
-"""Rule -> gates. It counts with one of them on; a release without them has nothing to differ in."""
+"""Rule -> gates. The difference counts only if the release turns on, or can turn on, one of these gates."""
 
 
 def differences(release: Release) -> Iterator[Difference]:

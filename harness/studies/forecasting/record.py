@@ -146,7 +146,7 @@ def record_of_trace(trace: Trace, cluster: Cluster, history: History) -> RecordO
         what = what if cluster.cluster_queues else "it has no ClusterQueue"
         raise OptionError(
             f"the record of a trace cannot be turned into Workloads of this cluster: {what}",
-            hint="a trace says neither flavors nor nodes; the folder of a run does: replay the trace on this "
+            hint="a trace names neither flavors nor nodes, but a run does: replay the trace on this "
             "cluster, and give that as --history",
         )
     trace = homed(trace, cluster)

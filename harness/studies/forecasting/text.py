@@ -86,7 +86,7 @@ def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | No
     shifts = forecast.shifts[name]
     changed = [each for each in shifts if each.changed]
     if not changed:
-        yield from folded([f"with {name}: nobody starts otherwise, or is preempted otherwise"], width)
+        yield from folded([f"with {name}: no job starts or is preempted otherwise"], width)
         return
     first, last = [f"with {name}", "queue", "now", "p50", "was"], ["by (median)", "preempted", "was"]
     head = [*first, "earlier", "later", *last]

@@ -199,5 +199,5 @@ def asked_of(given: Submitted) -> list[Asked]:
 
 
 def _with_changes(moment: Moment, answer: Answer) -> Answer:
-    """An answer with what would let the job start, where it does not."""
+    """An answer that also says, for a job that does not start, what would let it start."""
     return answer if answer.verdict == STARTS else replace(answer, changes=changes_for(moment, answer))

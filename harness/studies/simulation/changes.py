@@ -84,14 +84,14 @@ class Trials:
         return self.outcome(difference).rank == _STARTS
 
     def least(self, most: int, difference: Callable[[int], Difference], *, sure: bool = False) -> int | None:
-        """The smallest of 1 to `most` with which the job starts now; None where it does not with `most`.
+        """The smallest number up to `most` with which the job starts now; None if `most` is not enough.
 
-        More can be worse, where it lets others in first. So the few smallest are tried one by one, and what
-        is larger by doubling, then by halving.
+        A larger number can be worse, if it lets other jobs in first. So the search tries the smallest few one
+        by one. For larger ones it doubles the number, and then halves the interval.
 
         Args:
-            most: more is not tried.
-            difference: makes one of a number.
+            most: the largest number to try.
+            difference: makes the difference for a number.
             sure: whether it is known that the job starts with `most`.
         """
         if most < 1 or not (sure or self.starts(difference(most))):

@@ -116,7 +116,7 @@ def tuning_of(content: Any, *, source: str, folder: Path = Path(), name: str = "
     if "window" in spec.settings:
         faults.append(Fault("settings.window", "is said by tune.search and tune.held-out"))
     if bool(tuning.search) != bool(tuning.held_out):
-        fields.fault("held-out", "and search are given together, or neither is")
+        fields.fault("held-out", "and search need each other: give both or neither")
     _check_held_out(fields, tuning)
     _check_parts(fields, tuning)
     faults += [Fault(key, "is not known here; is it misspelt?") for key in fields.unread()]

@@ -126,7 +126,7 @@ class Executions:
         return execution.round.number
 
     def is_admitted(self, workload: Workload, now: int) -> bool:
-        """Whether a workload that holds quota waits for no admission check any more."""
+        """Whether a workload holds quota and all its admission checks are ready."""
         return self._known[workload].admitted <= now
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:

@@ -248,8 +248,8 @@ def _notes(
     kept = sum(life.deleted for life in lives)
     if watched:
         missing = (
-            f"{kept:,} objects were deleted while they were watched, and count as they were last; "
-            "what came and went before is not there"
+            f"{kept:,} objects were deleted while they were watched, and count in their last state; "
+            "objects from before the watch are missing"
         )
     else:
         missing = "the list lacks objects that the cluster had already deleted; their number is unknown"

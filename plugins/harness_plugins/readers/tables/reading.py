@@ -129,7 +129,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     if twice:
         yield f"{twice:,} times fall into an hour that occurs twice: the earlier one is taken"
     if mapping.latest:
-        yield f"of rows with one job_id that with the greatest {mapping.latest} counts"
+        yield f"if rows share a job_id, the row with the greatest {mapping.latest} counts"
     machine = mapping.about.get("machine")
     if machine:
         has = ", ".join(f"{resource} {amount}" for resource, amount in machine["node"].items())
