@@ -322,7 +322,7 @@ def test_python_tunes_as_the_command_does(
         ({"sums": [{"of": [A, B], "is": 40}]}, "tune.sums[0].is: cannot be reached"),
         ({"sums": [{"of": [A], "is": 6}]}, "must be two or more ranges of the space"),
         ({"constraints": ["wait < soon"]}, "tune.constraints[0]: condition 'wait < soon'"),
-        ({"held-out": None}, "tune.held-out: and search are given together"),
+        ({"held-out": None}, "tune.held-out: and search need each other"),
         ({"held-out": "4d.."}, "tune.held-out: 4d.. has a part in common with search, 0d..5d"),
         ({"held-out": "..1d"}, "tune.held-out: ..1d has a part in common with search, 0d..5d"),
         (
@@ -332,7 +332,10 @@ def test_python_tunes_as_the_command_does(
         ({"prune": ["0d..6d"]}, "tune.prune[0]: 0d..6d is not within search, 0d..5d"),
         ({"prune": ["2020-01-01.."]}, "tune.prune[0]: 2020-01-01.. is not within search, 0d..5d"),
         ({"prune": ["soon"]}, "tune.prune[0]: --window 'soon' is not understood"),
-        ({"prune": ["0d..1d"], "objectives": ["wait.first_start.mean", "jct.mean"]}, "is for one objective"),
+        (
+            {"prune": ["0d..1d"], "objectives": ["wait.first_start.mean", "jct.mean"]},
+            "works with one objective",
+        ),
         ({"prune": ["0d..1d"], "search": None, "held-out": None}, "tune.prune: has windows within search"),
         ({"sampler": "grid"}, "tune.sampler: 'grid' is not one of tpe, nsga2, gp"),
         ({"trials": 1}, "tune.trials: 1 is out of range"),

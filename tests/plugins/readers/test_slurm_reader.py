@@ -231,7 +231,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
             "no_duplicates.txt.gz",
             "13 jobs have a Submit after that of larger numbers, or 121 s before Eligible",
         ),
-        ("after_cold_start.txt.gz", "7 jobs are CANCELLED by nobody: the controller lost its state"),
+        ("after_cold_start.txt.gz", "7 jobs are CANCELLED without a user: the controller lost its state"),
     ],
 )
 def test_what_the_accounting_cannot_know_is_said_and_counted(

@@ -376,7 +376,7 @@ def test_cells_that_mean_nothing_are_named_by_file_row_and_column(made: Make) ->
         ("pods: 'a if b else c'\n", "", "is not of the language"),
         ("podz: nodes\n", "", "podz: is no column of a trace"),
         ("labels: \"'nodes'\"\n", "", "labels: 'nodes': cannot be 'nodes' in every row"),
-        ("total.cpu: a\nrequest.cpu: a\n", "", "total.cpu: is there beside request.cpu"),
+        ("total.cpu: a\nrequest.cpu: a\n", "", "total.cpu: cannot be combined with request.cpu"),
         ("", "where: id\n", "where: id: column id is a number, and true or false is needed"),
         ("", "where: part + 1\n", "where: 'part + 1' at character 1 is no condition"),
         ("", "where: part < 3 < 4\n", "is no condition"),
