@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.units import SECOND
+from harness.cluster.changes.timed import has_times
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Cluster
 from harness.testing.worlds import random_world
@@ -102,8 +103,8 @@ def dump_world(seed: int, plugin: str) -> DumpWorld:
     kinds = {"elasticquota": _ELASTIC}.get(plugin, ("Node",) if by_pod else _KUEUE)
     manifests = [
         _at_home(each)
-        for each in world.manifests
-        if each["kind"] in kinds and (on_nodes or each["kind"] != "Node")
+        for each in world.manifests  # a dump has no times
+        if each["kind"] in kinds and (on_nodes or each["kind"] != "Node") and not has_times(each)
     ]
     queues = [each["metadata"]["name"] for each in manifests if each["kind"] == "ClusterQueue"]
     manifests += [_local_queue(name) for name in queues]
