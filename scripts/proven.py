@@ -21,7 +21,7 @@ from harness.plugins import loading as plugins
 from harness.plugins.conformance import Case, Report, Tally, check, read_cases
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs" / "proven.md", ROOT / "README.md")
+PAGE, README = ROOT / "docs" / "proven.md", ROOT / "README.md"
 FOLDER = ROOT.parent / "shared" / "conformance"
 BEGINS, ENDS = "<!-- made by scripts/proven.py -->", "<!-- end -->"
 
@@ -82,6 +82,23 @@ def table(rows: Mapping[Key, str]) -> Iterator[str]:
     yield from (rows[key] for key in sorted(rows, key=lambda key: (_order(key[0]), key[1])))
 
 
+def brief(rows: Mapping[Key, str]) -> Iterator[str]:
+    """A row for each real component, with its releases: what README has."""
+    yield "| real component | releases | recorded cases | reproduced |"
+    yield "| --- | --- | ---: | ---: |"
+    found: dict[str, tuple[dict[str, None], list[int], list[int]]] = {}
+    for (recorded, _), row in sorted(rows.items(), key=lambda item: _order(item[0][0])):
+        cases, share = (cell.strip() for cell in row.split("|")[3:5])
+        component, _, release = recorded.partition(" ")
+        releases, of, agree = found.setdefault(component, ({}, [], []))
+        releases[release or "-"] = None
+        of.append(int(cases.replace(",", "")))
+        agree.append(of[-1] if share == "all" else int(share.split()[0].replace(",", "")))
+    for component, (releases, of, agree) in found.items():
+        share = "all" if of == agree else f"{sum(agree):,}"
+        yield f"| {component} | {', '.join(releases)} | {sum(of):,} | {share} |"
+
+
 def with_table(page: str, lines: Iterable[str]) -> str:
     """A page with the table between its marks."""
     made = "\n".join([BEGINS, *lines, ENDS])
@@ -110,10 +127,10 @@ def main(files: tuple[Path, ...], jobs: int, *, write: bool) -> None:
     rows = rows_of(tallies(files or corpora(), jobs=jobs))
     click.echo("\n".join(table(rows)))
     if write:
-        for page in PAGES:
-            text = page.read_text(encoding="utf-8")
-            kept = rows_in(text) if files else {}
-            page.write_text(with_table(text, table(kept | rows)), encoding="utf-8")
+        text, front = (page.read_text(encoding="utf-8") for page in (PAGE, README))
+        every = (rows_in(text) if files else {}) | rows
+        PAGE.write_text(with_table(text, table(every)), encoding="utf-8")
+        README.write_text(with_table(front, brief(every)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
 from doc_pages import ROOT
 
 from harness.cluster.kinds.kueue_releases import NEWEST, RELEASES
@@ -35,20 +33,19 @@ def rows() -> dict[tuple[str, str], str]:
     return proven.rows_in((ROOT / "docs" / "proven.md").read_text(encoding="utf-8"))
 
 
-def test_readme_and_the_page_have_one_table() -> None:
-    """Of components that can be asked, and of each minor version of Kueue since 0.13."""
-    assert proven.rows_in((ROOT / "README.md").read_text(encoding="utf-8")) == rows()
+def test_the_page_has_each_minor_version_of_kueue() -> None:
+    """Since 0.13, and components that can be asked."""
     assert {component for _, component in rows()} <= {each.name for each in load().conformance}
     newest = {each.minor: each for each in RELEASES if each != NEWEST}
     told = {release for release, component in rows() if component == "kueue/cycles"}
     assert told == {f"Kueue {each}" for each in (*newest.values(), NEWEST)}
 
 
-@pytest.mark.parametrize("page", proven.PAGES, ids=lambda path: path.name)
-def test_the_script_would_write_the_page_as_it_is(page: Path) -> None:
-    """The rows in their order, and nothing else between the marks."""
-    text = page.read_text(encoding="utf-8")
-    assert proven.with_table(text, proven.table(proven.rows_in(text))) == text
+def test_the_script_would_write_the_pages_as_they_are() -> None:
+    """The rows in their order, and nothing else between the marks; README sums them up."""
+    text, front = (page.read_text(encoding="utf-8") for page in (proven.PAGE, proven.README))
+    assert proven.with_table(text, proven.table(rows())) == text
+    assert proven.with_table(front, proven.brief(rows())) == front
 
 
 def test_cases_count_for_the_release_that_they_were_recorded_from() -> None:
