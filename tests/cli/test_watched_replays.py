@@ -162,7 +162,7 @@ def test_one_job_is_followed(
         (["--trace-policy", "aa"], "there is no job 'aa'"),
         (["--step", "-p", "none"], "watch one replay, and 2 are asked for"),
         (["--step", "--shake", "2"], "--shake replays twins"),
-        (["--step", "--json"], "--json has its document"),
+        (["--step", "--json"], "and so does --json"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(

@@ -279,7 +279,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("1h||Node|singel|remove|", "row 1, column name: there is no Node 'singel'; did you mean 'single'"),
         ("1h||Node|zone=z|remove|", "row 1, column name: no node has labels such as 'zone=z'"),
         ("1h||Node|zone=|remove|", "row 1, column name: no node has labels"),
-        ("1h||Node|a=b,!c|remove|", "row 1, column name: '!c' is no part of a selector"),
+        ("1h||Node|a=b,!c|remove|", "row 1, column name: '!c' is not valid in a selector"),
         ("1h||Node|pol:1|remove|", "row 1, column name: there is no NodePool 'pol'; did you mean 'pool'"),
         ("1h||Node|pool:4|remove|", "row 1, column name: '4' is no number of nodes of pool, which has 3"),
         ("1h||Node|single|explode|", "row 1, column field: 'explode' does not happen to a node"),

@@ -193,7 +193,7 @@ def test_who_waits_behind_a_job_that_can_never_start_is_told_so(
         if each["kind"] == "ClusterQueue":
             each["spec"]["queueingStrategy"] = "StrictFIFO"
     run = replayed(trace, yaml.safe_dump_all(manifests), tmp_path, plugin="kueue-classic")
-    (line,) = (line for line in lines(run, "small") if "nothing was recorded" in line)
+    (line,) = (line for line in lines(run, "small") if "did not record" in line)
     assert "why this job itself waits; job larger of the same queue is rejected for good: no flavor" in line
 
 
