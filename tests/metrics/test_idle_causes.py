@@ -326,7 +326,7 @@ def test_a_record_is_not_judged(replayed: Replayed) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_five_and_what_is_allocated_are_all_in_random_worlds(seed: int, tmp_path: Path) -> None:
     """With every plugin, also where jobs are preempted, rejected, admitted in part, or cut off."""
-    world = random_world(seed)
+    world = random_world(seed, changes=False)
     for plugin in PLUGINS:
         adds_up(judged(world.replay(plugin, tmp_path / "results")))
 

@@ -202,7 +202,9 @@ class World:
         return own | dict(changed)
 
 
-def random_world(seed: int, *, jobs: int | None = None, node_events: bool = False) -> World:
+def random_world(
+    seed: int, *, jobs: int | None = None, node_events: bool = False, changes: bool = True
+) -> World:
     """A world; the same seed gives the same one, on every version of Python and every machine.
 
     Every job fits what the cluster has altogether, though maybe no queue or node, so that every policy of
@@ -212,6 +214,7 @@ def random_world(seed: int, *, jobs: int | None = None, node_events: bool = Fals
         seed: any whole number.
         jobs: how many jobs; by default between 4 and 36.
         node_events: whether nodes come, go and change, in a world that is the same otherwise.
+        changes: whether quotas and other objects change in a third of the worlds.
     """
     chance = Chance(seed, "world")
     resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]
@@ -229,7 +232,7 @@ def random_world(seed: int, *, jobs: int | None = None, node_events: bool = Fals
     groups = pod_groups(grouping, trace) if grouping.percent(25) else {}
     manifests += [pod_group(name, least) for name, least in groups.items()]
     changing = Chance(seed, "events")
-    manifests += events(changing, manifests) if changing.percent(33) else []
+    manifests += events(changing, manifests) if changing.percent(33) and changes else []
     if node_events:
         there = [each for each in manifests if each["kind"] == "Node"]
         manifests += changes_of(Chance(seed, "node events"), there, units)
