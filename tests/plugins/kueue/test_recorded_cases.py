@@ -211,19 +211,19 @@ def test_a_single_cycle_cannot_wait_for_pods() -> None:
     """Nothing happens over time in it."""
     asked = case(arriving("a", 4), waitForPodsReady={})
     asked["given"] |= {"maxCycles": 1, "now": "2025-01-01T00:00:00Z"}
-    with pytest.raises(HarnessError, match=r"config.waitForPodsReady: cannot be taken"):
+    with pytest.raises(HarnessError, match=r"config.waitForPodsReady: cannot be used"):
         answer(asked)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_add_config, "config.resources: cannot be taken"),
+        (_add_config, "config.resources: cannot be used"),
         (_add_gate, "featureGates.NewGate: is not a feature gate of Kueue"),
-        (_add_field, r"given.workloads\[0\].pause: cannot be taken"),
+        (_add_field, r"given.workloads\[0\].pause: cannot be used"),
         (_add_spec, r"workload.spec.maximumExecutionTimeSeconds: cannot be taken"),
-        (_add_topology, r"podSets\[\].topologyRequest.nearest: cannot be taken"),
-        (_add_annotation, "annotations.kueue.x-k8s.io/other: cannot be taken"),
+        (_add_topology, r"podSets\[\].topologyRequest.nearest: cannot be used"),
+        (_add_annotation, "annotations.kueue.x-k8s.io/other: cannot be used"),
         (_add_check, "spec.admissionChecks is not modelled"),
         (_add_object, r"ConfigMap \(v1\): 1 object is not read"),
         (_add_top, "clock: cannot be taken"),
