@@ -49,10 +49,12 @@ class Outlook:
         self._steps: dict[str, list[Step]] = {}
         for at, edits in cluster.changes:
             for edit in edits:
+                if edit.kind != "Node" or not edit.announced:
+                    continue
                 before, after = (
                     None if each is None else each.allocatable for each in (edit.before, edit.after)
                 )
-                if edit.kind == "Node" and edit.announced and before != after:
+                if before != after:
                     self._steps.setdefault(edit.name, []).append(Step(at, edit.after))
         self.times = sorted({step.at for steps in self._steps.values() for step in steps})
         self._now = -1
