@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import isclose
 
-from harness.base.units import HOUR
+from harness.base.units import HOUR, unit_of
 from harness.cluster.model import ClusterQueue
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import Rule, Step
@@ -151,7 +151,7 @@ class ClusterQuotas(Rule):
             known = queue in self.facts.cluster.cluster_queues and row["value"] is not None
             if known and row["metric"] == "quota.over":
                 over = self._over.get((queue, row["resource"]), 0)
-                hours = float(Fraction(over, HOUR * (1000 if row["resource"] == "cpu" else 1)))
+                hours = float(Fraction(over, HOUR * unit_of(row["resource"]).size))
                 if not isclose(row["value"], hours, rel_tol=1e-9):
                     where = f"quota.over of {row['resource']}, queue {queue}"
                     yield Broken("quotas.over", where, f"is {row['value']}, by the decisions {hours}")
