@@ -235,6 +235,7 @@ class QuotaScheduler:
         """Nodes or quotas have changed, or the order of nodes: nothing that was kept of them holds."""
         self._version += 1
         self._attempts.renew()
+        self._places.valid = False  # refusals that are kept hold it
         self._places = Places(self.scheduling, self.usage)
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:

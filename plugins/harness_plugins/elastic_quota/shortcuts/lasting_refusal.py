@@ -80,6 +80,7 @@ class LastingQuotaRefusal:
         self._first_exceeded: FirstExceeded | None = None  # until it is asked for
         self._words = refusal.said
         self._scheduling = scheduling
+        self._of_nodes = places
         shape = template.shape
         self._within = self._quota if refusal.nodes else None  # within which it tried to preempt
         self._places = (
@@ -119,6 +120,8 @@ class LastingQuotaRefusal:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
+        if not self._of_nodes.valid:  # what rules a node out lasts as long as the node
+            return False
         if not self._usage.tree.settled:  # a question changes what others are answered
             return False
         as_before = self._usage.changes(self._quota) == self._changes  # nearly always
@@ -157,7 +160,7 @@ class LastingQuotaRefusal:
             return False
         if cache.repelling and self._scheduling.pre_filter(self._first) is not NOTHING:
             return False
-        # Which plugins reject it is as it was: what rules a node out, and its size, last as long as the node.
+        # Which plugins reject it is as it was: what rules a node out, and its size, are as they were.
         return self._places.now() < self._pods
 
     def _bounds_of(self, quota: Quota) -> FirstExceeded:

@@ -22,9 +22,13 @@ class Places:
     Args:
         scheduling: has the nodes.
         usage: the quotas.
+
+    Attributes:
+        valid: whether the nodes are those that it was made for, and as they were.
     """
 
     def __init__(self, scheduling: Scheduling, usage: QuotaUsage) -> None:
+        self.valid = True
         self._scheduling = scheduling
         self._usage = usage
         self._kept: Memo[tuple[Shape, Quota | None, int], PlacesOfShape] = Memo(_MOST_SHAPES)
