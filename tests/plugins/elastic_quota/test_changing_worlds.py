@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, reject
+from hypothesis import example, given, reject
 from hypothesis import strategies as st
 from quota_worlds import (
     Happened,
@@ -109,6 +109,7 @@ def played(where: Cluster, jobs: Jobs, plugin: PolicyFactory, options: dict[str,
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
 @pytest.mark.parametrize("name", WORLDS)
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, elastic_quota, auto)))
+@example(seed=10223, plugin=auto)
 @fuzz(29)
 def test_nothing_changes_without_all_shortcuts(name: str, seed: int, plugin: PolicyFactory) -> None:
     """Every pod is tried by an attempt of its own, with dry runs in full, and decides the same."""
