@@ -140,7 +140,7 @@ def test_a_quarter_of_nodes_may_be_free_in_pieces(make: Callable[..., Validation
     """
     faultless = [make(seed, nodes=True, startup="90s") for seed in range(8)]
     assert alarms(faultless) == 0
-    assert alarms(faultless, _IN_PIECES=0.1) >= len(faultless) / 2
+    assert alarms(faultless, IN_PIECES=0.1) >= len(faultless) / 2
     for seed in (2, 3):
         (found,) = named(make(seed, nodes=True, unseen=held(16, "b", 2 * DAY, DAY, "y")))
         assert (found.name, found.amount) == ("pool=y", 16_000)

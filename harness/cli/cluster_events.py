@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +10,11 @@ import click
 
 from harness.base.errors import InputError, OptionError
 from harness.base.text import counted, printable
-from harness.cli.output import spare, write_output
+from harness.cli.event_file import check_name, text_of, write
+from harness.cli.output import spare
 from harness.cli.screen import put
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from harness.readers.events.watched import Watched
 
 _SERVERS = ("http://", "https://")
@@ -64,8 +61,8 @@ def events(
     SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
     Kueue's metrics of quotas, or a file of its answers. What it cannot tell is named on stderr.
     """
-    if output is not None and not output.name.endswith((".csv", ".parquet")):
-        raise OptionError(f"{output} is no name of a table", hint="call it .csv or .parquet")
+    if output is not None:
+        check_name(output)
     if source.startswith(_SERVERS):
         watched = _asked(source, begin, end, step, window, selector, header_file)
     elif begin or end or header_file or selector:
@@ -78,9 +75,9 @@ def events(
     if not rows:
         click.echo("note: nothing changed, so the table has no row", err=True)
     if output is None:
-        put(_text(rows))
+        put(text_of(rows))
         return
-    _write(output, rows)
+    write(output, rows)
     click.echo(printable(f"{counted(len(rows), 'event')} of {counted(watched.objects, 'object')}: {output}"))
 
 
@@ -133,33 +130,3 @@ def _asked(
     with closing(connect(url, header_file)) as http:
         pages = fetch(http, first, last, window=span, selector=selector, metrics=METRICS, step=each)
         return of_answers((page.answer["data"]["result"] for page in pages), "the server")
-
-
-def _text(rows: Sequence[Mapping[str, str]]) -> str:
-    from harness.cluster.changes.event_table import COLUMNS
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def _write(output: Path, rows: Sequence[Mapping[str, str]]) -> None:
-    if output.suffix != ".parquet":
-        write_output(output, _text(rows))
-        return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from harness.base.files.whole import whole_file
-    from harness.cluster.changes.event_table import COLUMNS
-
-    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
-    try:
-        with whole_file(output) as file:
-            pq.write_table(
-                pa.Table.from_pylist([dict(row) for row in rows], schema), file, compression="zstd"
-            )
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error

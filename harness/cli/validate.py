@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import OptionError
-from harness.base.text import printable
+from harness.base.text import counted, printable
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
@@ -38,6 +38,11 @@ Examples:
     "--calibrate", is_flag=True,
     help="Fit start-up, eviction latency and capacity to the first half of the jobs, and judge by the rest.",
 )  # fmt: skip
+@click.option(
+    "--write-events", type=click.Path(path_type=Path), metavar="FILE",
+    help="Write the outages and lower quotas that were found as a table of events, and say how "
+    "much of the error of waits a replay with them explains.",
+)  # fmt: skip
 @click.option("--reader", metavar="NAME", help="The trace's format.")
 @kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
@@ -53,6 +58,7 @@ def validate(
     grace_period: str,
     startup: str,
     calibrate: bool,
+    write_events: Path | None,
     reader: str | None,
     output: Path,
     as_json: bool,
@@ -66,9 +72,13 @@ def validate(
     from harness import api
     from harness.analysis.validation import Validation
     from harness.analysis.validation.calibrate import calibrate as fitted
+    from harness.analysis.validation.capacity_events import explained
     from harness.analysis.validation.text import text
+    from harness.cli.event_file import check_name, write
     from harness.trace.job_rows import count_jobs
 
+    if write_events is not None:
+        check_name(write_events)
     plugins = loaded_plugins(ctx)
     opened = api.read_trace(trace, plugins, None, reader=reader)
     world = api.read_cluster(cluster, opened)
@@ -110,13 +120,28 @@ def validate(
     )
     validation = Validation(opened, world, *runs)
     fit = fitted(validation, requests[1], plugins) if calibrate else None
+    events = None
+    if write_events is not None:
+        events = explained(validation, requests[1], plugins)
+        write(write_events, events.rows)
     if as_json:
         found = validation.to_json()
-        click.echo(json.dumps(found if fit is None else {**found, "calibration": fit.to_json()}))
+        if fit is not None:
+            found["calibration"] = fit.to_json()
+        if events is not None:
+            found["events"] = events.to_json()
+        click.echo(json.dumps(found))
         return
     click.echo(text(validation, terminal_width()))
     for sentence in () if fit is None else fit.told:
         click.echo(sentence)
+    if events is not None:
+        click.echo(f"\n{events.table}" if events.rows else "no event explains the error: nothing was found")
+        if not quiet:
+            for note in events.notes:
+                click.echo(printable(f"note: {note}"), err=True)
+            told = counted(len(events.rows), "event")
+            click.echo(printable(f"{told}: {write_events}; replay with --events {write_events}"), err=True)
     if not quiet:
         folders = " ".join(str(run.path) for run in runs)
         click.echo(printable(f"to see it: harness report {folders} -o validation.html"), err=True)

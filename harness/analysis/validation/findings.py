@@ -10,11 +10,11 @@ shows the same in the simulation: what is not beyond that is no finding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.analysis.validation.load import Amounts, Bins, Level, Tag, levels, waiting
+from harness.analysis.validation.load import Amounts, Bins, Held, Level, Tag, above, levels, waiting
 from harness.analysis.validation.objects import (
     NODES,
     QUEUE,
@@ -27,6 +27,7 @@ from harness.analysis.validation.objects import (
     told,
     use_of,
 )
+from harness.analysis.validation.pieces import IN_PIECES, Pieces
 from harness.base.units import MINUTE, SECOND, format_duration, short_amount
 from harness.runs.run import Run
 
@@ -50,8 +51,6 @@ _MINE = 0.9
 """A queue with this part of the evidence has lost quota; otherwise the whole has."""
 _EVERYWHERE = 0.6
 """Periods that span this part of the time, several of them, are one load that varies."""
-_IN_PIECES = 0.25
-"""On nodes so large a part of a capacity may be free in pieces that no pod fits into."""
 _LEAST_LATE = 2 * SECOND
 """Later starts are no matter of whole seconds, in which records are."""
 _SURE = 20
@@ -115,7 +114,8 @@ def findings_of(
     for place in range(len(objects.several)):
         look = _Look(place, *worlds)
         found += [*look.missing(), *look.beyond()]
-    return late + sorted(_attributed(found), key=lambda each: (-each.weight, each.start, each.name))
+    alone = {each.name for each in objects.several if each.kind == QUEUE}
+    return late + sorted(_attributed(found, alone), key=lambda each: (-each.weight, each.start, each.name))
 
 
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
@@ -150,17 +150,17 @@ class _World:
         self.objects = objects
         self.resources = resources
         self.bins = bins
-        self._on_nodes = bool(run.info["cluster"]["nodes"])
         use = use_of(run, resources)
-        held: list[list[Any]] = [[] for _ in objects.several]
-        of_queue: dict[str, list[Any]] = {}
+        self._pieces = [_pieces_of(each, resources, use.unit) for each in objects.several]
+        self.held: list[list[Held]] = [[] for _ in objects.several]
+        of_queue: dict[str, list[Held]] = {}
         for job, spans in use.held.items():
             for place in objects.of_job[job]:
-                held[place] += spans
+                self.held[place] += spans
             of_queue.setdefault(objects.queue_of[job], []).extend(spans)
         width = len(resources)
         self.limits = [limits_of(each.limits, resources) for each in objects.several]
-        self.levels: list[list[Level]] = [levels(bins, spans, width) for spans in held]
+        self.levels: list[list[Level]] = [levels(bins, spans, width) for spans in self.held]
         self._of_queue = {name: levels(bins, spans, width) for name, spans in of_queue.items()}
         waited = [(span, (objects.queue_of[job], objects.of_job[job])) for job, span in use.waited.items()]
         self.waiting: list[Sequence[tuple[Amounts, Tag]]] = list(waiting(bins, waited, slack))
@@ -171,7 +171,30 @@ class _World:
                     # Of nodes that a job selects among those of the cluster, these are what it waits for.
                     for place in places if objects.several[places[0]].queues else places[-1:]:
                         of = self.shown[place].setdefault(number, Counter())
-                        of[queue if self._guaranteed(amounts, queue, place, number) else ""] += 1
+                        of[queue if self._guaranteed(amounts, queue, places[0], number) else ""] += 1
+        for place, one in enumerate(objects.several):
+            if one.kind == NODES and not one.name:
+                self._keep_apart(place)
+
+    def _keep_apart(self, nodes: int) -> None:
+        """Take each span for evidence of missing nodes, or of missing quota.
+
+        If nodes are missing, jobs of all queues wait although they are within their quotas. If a queue has
+        lost quota, its own jobs do so alone.
+        """
+        shown = self.shown[nodes]
+        trees = [place for place, one in enumerate(self.objects.several) if len(one.queues) > 1]
+        quota = []
+        for number in shown:
+            guaranteed: Counter[str] = Counter()
+            for near in range(number - _EVIDENCE, number + _EVIDENCE + 1):
+                guaranteed.update(shown.get(near, {}))
+            del guaranteed[""]
+            if max(guaranteed.values(), default=0) >= _MINE * guaranteed.total():
+                quota.append(number)
+        for number in [*shown]:
+            for place in [nodes] if number in quota else trees:
+                self.shown[place].pop(number, None)
 
     def free(self, place: int, number: int) -> Amounts:
         """What was free of an object all through a span."""
@@ -179,12 +202,14 @@ class _World:
         return tuple(limit - level for limit, level in zip(self.limits[place], most, strict=True))
 
     def _fits(self, amounts: Amounts, place: int, number: int) -> bool:
-        """Whether there was room all through a span; on nodes with a margin, as room may be in pieces."""
-        margin = _IN_PIECES if self._on_nodes else 0
-        free, limits = self.free(place, number), self.limits[place]
+        """Whether there was room all through a span, however it was spread over nodes."""
+        free, pieces = self.free(place, number), self._pieces[place]
+        if pieces is not None and pieces.have_room(amounts, self.levels[place][number].most):
+            return True
+        margin = 0 if pieces is None else IN_PIECES
         return all(
             asked <= max(0, left - (margin * limit if asked and limit < UNLIMITED else 0))
-            for asked, left, limit in zip(amounts, free, limits, strict=True)
+            for asked, left, limit in zip(amounts, free, self.limits[place], strict=True)
         )
 
     def _guaranteed(self, amounts: Amounts, queue: str, place: int, number: int) -> bool:
@@ -203,6 +228,13 @@ class _World:
             for number, asked in enumerate(self.waiting)
             if any(place in places for _, (_, places) in asked)
         ]
+
+
+def _pieces_of(of: Object, resources: tuple[str, ...], unit: Amounts) -> Pieces | None:
+    """The nodes of an object; None for quotas, which are never in pieces."""
+    if not of.nodes:
+        return None
+    return Pieces(tuple(tuple(has.get(name, 0) for name in resources) for has in of.nodes.values()), unit)
 
 
 class _Look:
@@ -247,8 +279,23 @@ class _Look:
 
     def _less(self, period: list[int], at: int, resource: str) -> Finding:
         free = sorted(self._free(number, at) for number in period)
-        start, end = self._bins.begin(period[0]), self._bins.begin(period[-1] + 1)
-        return self._finding(free[len(free) // 10], at, resource, (start, end), period)
+        amount = free[len(free) // 10]
+        time = self._lasting(free[0], at, self._bins.begin(period[0]), self._bins.begin(period[-1] + 1))
+        return self._finding(amount, at, resource, time, period)
+
+    def _lasting(self, missing: int, at: int, start: int, end: int) -> tuple[int, int]:
+        """A period that is drawn out to where what is missing was held, at most as long again at each end.
+
+        When it is there again, somebody waits for it. Nodes go with their pods, so that use falls at once; of
+        less quota nothing tells the beginning, as nobody is evicted.
+        """
+        held = above(self._recorded.held[self._place], at, self._limits[at] - missing)
+        middle, most = (start + end) // 2, end - start
+        before = max((ends for _, ends in held if ends <= middle), default=start - most - 1)
+        after = min((begins for begins, _ in held if begins >= middle), default=end + most + 1)
+        if not self._object.nodes or start - before > most:
+            before = start
+        return before, end if after - end > most else after
 
     def _varying(self, periods: list[list[int]], at: int, resource: str) -> Finding:
         """One load all through the time: how much less was used than in the simulation where jobs wait."""
@@ -349,14 +396,26 @@ def _together(numbers: list[int]) -> Iterator[list[int]]:
 _GAP = 24
 
 
-def _attributed(found: list[Finding]) -> list[Finding]:
-    """Findings without those of queues at a time at which nodes are missing, which explains both."""
-    nodes = [each for each in found if each.kind == LESS and each.object == NODES]
-    return [
-        each
-        for each in found
-        if each.kind != LESS or each.object == NODES or not any(_overlap(each, one) > 0.5 for one in nodes)
-    ]
+def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:
+    """One cause for each time at which something is missing, if several objects show it.
+
+    If nearly all jobs that wait are of one queue of several, and within its quota, that queue has lost quota.
+    Else nodes are missing, and that explains what their queues lack.
+
+    Args:
+        found: all findings.
+        alone: the queues that are in no cohort.
+    """
+
+    def rank(each: Finding) -> int:
+        if each.kind != LESS:
+            return 0
+        return 1 if each.object == QUEUE and each.name not in alone else 2 if each.object == NODES else 3
+
+    def explained(each: Finding) -> bool:
+        return any(0 < rank(one) < min(rank(each), 3) and _overlap(each, one) > 0.5 for one in found)
+
+    return [each for each in found if not explained(each)]
 
 
 def _overlap(one: Finding, other: Finding) -> float:

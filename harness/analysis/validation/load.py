@@ -110,6 +110,30 @@ def levels(bins: Bins, held: Iterable[Held], width: int) -> list[Level]:
     return found
 
 
+def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, int]]:
+    """The spans of time in which more than a limit was held of a resource, in order.
+
+    Args:
+        held: what was held when.
+        resource: its place in amounts.
+        limit: an amount that does not count yet.
+    """
+    moves: Counter[int] = Counter()
+    for start, end, amounts in held:
+        moves[start] += amounts[resource]
+        moves[end] -= amounts[resource]
+    found: list[tuple[int, int]] = []
+    level, begun = 0, None
+    for time in sorted(moves):
+        level += moves[time]
+        if level > limit and begun is None:
+            begun = time
+        elif level <= limit and begun is not None:
+            found.append((begun, time))
+            begun = None
+    return found
+
+
 def waiting(
     bins: Bins, waited: Iterable[tuple[Waited, Tag]], slack: int
 ) -> Iterator[Sequence[tuple[Amounts, Tag]]]:

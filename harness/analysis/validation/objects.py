@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import gcd
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -30,12 +32,14 @@ class Object(NamedTuple):
         name: a ClusterQueue, the labels that jobs select nodes by, or a cohort; "" for the cluster.
         limits: resource -> how much there is.
         queues: those whose quotas it consists of, with what is guaranteed to each.
+        nodes: those that it consists of, by what each has; empty for quotas.
     """
 
     kind: str
     name: str
     limits: Mapping[str, int]
     queues: Mapping[str, Mapping[str, int]]
+    nodes: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 
 
 class Objects(NamedTuple):
@@ -57,7 +61,7 @@ def told(kind: str, name: str) -> str:
     if kind == QUEUE:
         return f"ClusterQueue {name}"
     if kind == NODES:
-        return f"nodes with {name}"
+        return f"nodes with {name}" if name else "the nodes"
     return f"cohort {name}" if name else "the cluster"
 
 
@@ -79,11 +83,18 @@ def objects_of(trace: Trace, cluster: Cluster, run: Run) -> Objects:
         place_of |= dict.fromkeys(inside, len(several))
         guaranteed = {name: queues[name]["nominal"] for name in inside}
         several.append(Object(QUEUE if alone else WHOLE, inside[0] if alone else root, limits, guaranteed))
+    nodes = {node.name: node.allocatable for node in cluster.nodes.values()}
     if any(not queue for queue in queue_of.values()) or not several:
         place_of[""] = len(several)
-        several.append(Object(WHOLE, "", run.capacity, {}))
+        several.append(Object(WHOLE, "", run.capacity, {}, nodes))
     of_job: dict[str, tuple[int, ...]] = {job: (place_of[queue],) for job, queue in queue_of.items()}
-    for group, jobs in _groups_of_nodes(trace, cluster):
+    groups = list(_groups_of_nodes(trace, cluster))
+    if nodes and not groups and "" not in place_of:
+        quotas = [limits_of(each.limits, tuple(run.capacity)) for each in several]
+        usable = map(min, run.capacity.values(), map(sum, zip(*quotas, strict=True)))
+        limits = dict(zip(run.capacity, usable, strict=True))
+        groups = [(Object(NODES, "", limits, {}, nodes), frozenset(names))]
+    for group, jobs in groups:
         of_job |= {job: (*of_job[job], len(several)) for job in jobs if job in of_job}
         several.append(group)
     return Objects(several, of_job, queue_of)
@@ -125,20 +136,31 @@ def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, f
             for resource, amount in node.allocatable.items():
                 limits[resource] = limits.get(resource, 0) + amount
         name = ", ".join(f"{key}={value}" for key, value in labels)
-        yield Object(NODES, name, limits, {}), frozenset(jobs)
+        yield (
+            Object(NODES, name, limits, {}, {node.name: node.allocatable for node in inside}),
+            frozenset(jobs),
+        )
 
 
 class Use(NamedTuple):
-    """What jobs of a run held and waited for, by job; amounts are of some resources, in order."""
+    """Amounts that jobs of a run held and waited for, by job; of some resources, in order.
+
+    Attributes:
+        held: the spans in which a job held something.
+        waited: the span in which a job waited for its first start.
+        unit: an amount of each resource that divides what every pod asks for.
+    """
 
     held: Mapping[str, Sequence[Held]]
     waited: Mapping[str, Waited]
+    unit: Amounts
 
 
 def use_of(run: Run, resources: tuple[str, ...]) -> Use:
     """What a run says of its jobs; in a record only those waited that have started."""
     amounts = [f"request.{name}" for name in resources]
-    jobs = run.micros("jobs").select("job_id", "submit_time", "start_time", "state", *amounts).collect()
+    frame = run.micros("jobs")
+    jobs = frame.select("job_id", "submit_time", "start_time", "state", *amounts).collect()
     names = jobs["job_id"].to_list()
     waited = {
         name: Waited(submit, run.window.end if start is None else start, tuple(asked))
@@ -149,7 +171,23 @@ def use_of(run: Run, resources: tuple[str, ...]) -> Use:
     stints = run.micros("stints").select("job", "start", "end", *amounts).collect()
     for job, start, end, *given in stints.iter_rows():
         held.setdefault(names[job], []).append(Held(start, end, tuple(given)))
-    return Use(held, waited)
+    return Use(held, waited, _unit(frame, amounts))
+
+
+def _unit(jobs: pl.LazyFrame, amounts: Sequence[str]) -> Amounts:
+    """An amount that divides what every pod asks for, of each resource; 1 if pods of a job may differ."""
+    if "pod_sets" in jobs.collect_schema():
+        return (1,) * len(amounts)
+    each = jobs.select("pods", *amounts).unique().collect()
+    return tuple(
+        gcd(
+            *(
+                amount // pods if amount % pods == 0 else 1
+                for pods, amount in each.select("pods", name).iter_rows()
+            )
+        )
+        for name in amounts
+    )
 
 
 def limits_of(limits: Mapping[str, int], resources: tuple[str, ...]) -> Amounts:

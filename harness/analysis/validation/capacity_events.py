@@ -1,0 +1,272 @@
+"""Findings as a table of events, and how much of the error of waits a replay with these events explains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from harness.analysis.validation.findings import LESS, Finding
+from harness.analysis.validation.lost_nodes import nodes_of, went_at
+from harness.analysis.validation.objects import WHOLE, Object, objects_of, told
+from harness.analysis.validation.pairs import pairs_of
+from harness.base.text import aligned
+from harness.base.units import (
+    SECOND,
+    exact_duration,
+    format_amount,
+    format_duration,
+    parse_duration,
+    round_up,
+)
+
+if TYPE_CHECKING:
+    from harness.analysis.validation.validation import Validation
+    from harness.plugins import Plugins
+    from harness.runs.request import Request
+    from harness.runs.run import Run
+
+Row = Mapping[str, str]
+"""A row of a table of events, by column."""
+
+_MOST = 20
+"""So many findings are tried; each takes a replay."""
+
+
+class Part(NamedTuple):
+    """The events of one object.
+
+    Attributes:
+        name: the object, as people see it.
+        rows: its events, in order of time.
+        error: the mean size of the error of waits if these events alone are replayed, microseconds.
+    """
+
+    name: str
+    rows: Sequence[Row]
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Events that findings give, and what a replay with them is worth.
+
+    Attributes:
+        rows: all events, in order of time.
+        parts: the same by object, the one that explains most first.
+        before: the mean size of the error of waits without events, microseconds.
+        after: the same with all of them.
+        notes: a sentence for each finding that gives no event.
+    """
+
+    rows: Sequence[Row]
+    parts: Sequence[Part]
+    before: float
+    after: float
+    notes: Sequence[str]
+
+    def share(self, error: float) -> float | None:
+        """The part of the error that is gone when so much is left; None if there was none."""
+        return 1 - error / self.before if self.before else None
+
+    @property
+    def table(self) -> str:
+        """The mean error of waits without events, with those of each object alone, and with all, as text."""
+        lines = [("none", 0, self.before), *((part.name, len(part.rows), part.error) for part in self.parts)]
+        if len(self.parts) > 1:
+            lines.append(("all", len(self.rows), self.after))
+        head = ["replayed with events of", "events", "mean error of waits", "explained"]
+        rows = [
+            [
+                name,
+                f"{count:,}",
+                format_duration(round(error / SECOND) * SECOND),
+                self._told(error) if count else "",
+            ]
+            for name, count, error in lines
+        ]
+        return aligned([head, *rows], names={0: ()})
+
+    def _told(self, error: float) -> str:
+        share = self.share(error)
+        return "–" if share is None else f"{share:.0%}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values; errors are microseconds."""
+        return {
+            "rows": [dict(row) for row in self.rows],
+            "objects": [
+                {
+                    "name": part.name,
+                    "events": len(part.rows),
+                    "error": part.error,
+                    "explained": self.share(part.error),
+                }
+                for part in self.parts
+            ],
+            "before": self.before,
+            "after": self.after,
+            "explained": self.share(self.after),
+            "notes": list(self.notes),
+        }
+
+
+def explained(
+    validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
+) -> Explained:
+    """Make events of the findings of a validation, and replay with them.
+
+    Less quota becomes a lower nominal quota for that time. Fewer nodes become nodes that are removed: those
+    whose jobs the record evicts when they went, by the simulation with all earlier events.
+
+    Args:
+        validation: with its findings.
+        request: the simulation.
+        plugins: carry it out.
+        run: carries a request out; by default here.
+
+    Raises:
+        InputError: the cluster was made without manifests, so that no event can change it.
+    """
+    carry_out = run or (lambda asked: asked.run(plugins=plugins))
+    cluster, recorded_end = validation.cluster, validation.recorded.window.end
+
+    def replayed(rows: Sequence[Row]) -> Run:
+        return carry_out(replace(request, cluster=cluster.patched([dict(row) for row in rows])))
+
+    objects = objects_of(validation.trace, cluster, validation.recorded).several
+    several = {(each.kind, each.name): each for each in objects}
+    found, simulated = _Events(), validation.simulated
+    less = [each for each in validation.findings if each.kind == LESS]
+    if len(less) > _MOST:
+        found.notes.append(f"only the {_MOST} largest of {len(less):,} findings are tried as events")
+    less = sorted(less[:_MOST], key=lambda each: each.start)
+    for finding, later in zip_longest(less, less[1:]):
+        name, of = told(finding.object, finding.name), several.get((finding.object, finding.name))
+        if of is not None and of.nodes:
+            rows = _removals(finding, of, validation.recorded, simulated)
+        else:
+            start = _parted(pairs_of(validation.recorded, simulated, validation.resource), finding)
+            rows = list(_quotas(finding, start, of, cluster.knobs()))
+        if not rows:
+            found.notes.append(f"no event can say that {name} had less: no manifest sets how much it has")
+            continue
+        if found.contradict(rows):
+            found.notes.append(f"two findings change {name} at one time; the events have the first one")
+            continue
+        tried = replayed([*found.rows, *rows])
+        until = recorded_end if later is None else later.start
+        if _error(validation, tried, until) < _error(validation, simulated, until):
+            found.add(name, rows)
+            simulated = tried
+        else:
+            found.notes.append(f"an event for {name} brings waits no nearer to the record, so it is left out")
+    after = _error(validation, simulated, recorded_end)
+    parts = [
+        Part(name, rows, after if len(found.of) == 1 else _error(validation, replayed(rows), recorded_end))
+        for name, rows in found.of.items()
+    ]
+    parts.sort(key=lambda part: (part.error, part.name))
+    return Explained(
+        found.rows, parts, _error(validation, validation.simulated, recorded_end), after, found.notes
+    )
+
+
+class _Events:
+    """Rows by object, with what is to be said of findings that give none."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[Row]] = {}
+        self.notes: list[str] = []
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, in order of time."""
+        return sorted(chain(*self.of.values()), key=_begins)
+
+    def add(self, name: str, rows: Sequence[Row]) -> None:
+        """Take the rows of an object."""
+        self.of[name] = sorted([*self.of.get(name, ()), *rows], key=_begins)
+
+    def contradict(self, rows: Sequence[Row]) -> bool:
+        """Whether rows change a field of an object at a time at which it is changed already."""
+        return any(
+            _key(one) == _key(other) and _begins(one) < _ends(other) and _begins(other) < _ends(one)
+            for one in rows
+            for other in self.rows
+        )
+
+
+def _begins(row: Row) -> int:
+    return parse_duration(row["time"])
+
+
+def _ends(row: Row) -> int:
+    return parse_duration(row["until"])
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["kind"], row["name"], row["field"]
+
+
+def _parted(pairs: pl.DataFrame, finding: Finding) -> int:
+    """When a simulation first starts a job that the record starts later, near the beginning of a finding."""
+    around = (finding.end - finding.start) // 4
+    near = pl.col("simulated").is_between(finding.start - around, finding.start + around)
+    first = pairs.filter(near & (pl.col("recorded") > pl.col("simulated")))["simulated"].min()
+    return first if isinstance(first, int) else finding.start
+
+
+def _quotas(
+    finding: Finding, start: int, of: Object | None, knobs: Mapping[str, int | Fraction | None]
+) -> Iterator[Row]:
+    """The quotas that an object consists of, each smaller by the part that is missing."""
+    owners = {f"ClusterQueue/{finding.name}"}
+    if finding.object == WHOLE:
+        queues = of.queues if of is not None else ()
+        owners = {f"Cohort/{finding.name}", *(f"ClusterQueue/{name}" for name in queues)}
+    left = max(0, finding.capacity - finding.amount)
+    for path, value in knobs.items():
+        owner, _, field = path.partition(".quota[")
+        if owner not in owners or not value or not f"/{field}".endswith(f"/{finding.resource}]"):
+            continue
+        amount = round_up(finding.resource, Fraction(value) * left / finding.capacity)
+        yield _row(start, finding.end, owner, f"quota[{field}", format_amount(finding.resource, amount))
+
+
+def _removals(finding: Finding, of: Object, recorded: Run, simulated: Run) -> list[Row]:
+    """The nodes that went, from the instant at which the record evicts their jobs."""
+    around = (finding.end - finding.start) // 2
+    time, evicted = went_at(recorded, finding.start - around, finding.start + around)
+    start = time if evicted else finding.start
+    nodes = {name: has.get(finding.resource, 0) for name, has in of.nodes.items()}
+    missing = sum(nodes.values()) - (finding.capacity - finding.amount)  # also what no quota lets anybody use
+    names = nodes_of(simulated, start, evicted, nodes, missing)
+    return [_row(start, finding.end, f"Node/{name}", "remove", "") for name in names]
+
+
+def _row(start: int, end: int, owner: str, field: str, value: str) -> Row:
+    kind, _, name = owner.partition("/")
+    return {
+        "time": exact_duration(start),
+        "until": exact_duration(end),
+        "kind": kind,
+        "name": name,
+        "field": field,
+        "value": value,
+    }
+
+
+def _error(validation: Validation, simulated: Run, until: int) -> float:
+    """The mean size of the error of waits of the jobs that came before a time.
+
+    A job that never starts in the simulation waits until its end.
+    """
+    found = pairs_of(validation.recorded, simulated, validation.resource)
+    waits = pl.coalesce("simulated_wait", pl.lit(validation.recorded.window.end) - pl.col("submit"))
+    error = (waits - pl.col("wait")).abs().filter(pl.col("submit") <= until).mean()
+    return float(found.select(error.fill_null(0)).item())

@@ -1,0 +1,55 @@
+"""Tables of events as files that a command writes: CSV or Parquet, by their names."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.base.errors import InputError, OptionError
+from harness.cli.output import write_output
+from harness.cluster.changes.event_table import COLUMNS
+
+
+def check_name(output: Path) -> None:
+    """Refuse a file whose name does not say which kind of table it is.
+
+    Raises:
+        OptionError: it ends otherwise.
+    """
+    if not output.name.endswith((".csv", ".parquet")):
+        raise OptionError(f"{output} is no name of a table", hint="call it .csv or .parquet")
+
+
+def text_of(rows: Sequence[Mapping[str, str]]) -> str:
+    """The rows of a table of events as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write(output: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    """Write a table of events.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if output.suffix != ".parquet":
+        write_output(output, text_of(rows))
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from harness.base.files.whole import whole_file
+
+    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
+    try:
+        with whole_file(output) as file:
+            pq.write_table(
+                pa.Table.from_pylist([dict(row) for row in rows], schema), file, compression="zstd"
+            )
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}") from error
