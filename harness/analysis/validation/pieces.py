@@ -14,7 +14,7 @@ IN_PIECES = 0.25
 
 @dataclass(frozen=True)
 class Pieces:
-    """Nodes of which only the sum of what is free is known.
+    """Nodes, if only the sum of what is free on all of them is known.
 
     Attributes:
         nodes: what each node has, in the order of the resources.
