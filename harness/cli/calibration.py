@@ -18,22 +18,36 @@ _OF_TRACE = {
     "tenants": ("STEPS", "Whose jobs are: column:user, top:20, hash:8, names, map:FILE; several by commas."),
 }
 _OF_CLUSTER = {"scale_cluster": ("FACTOR", "So many times the nodes and quotas, such as 1/8.")}
+_OF_FAILURES = {
+    "mtbf": ("[POOL=]SPAN,...", "Mean time between failures of a node, such as 30d; by NodePool if named."),
+    "mttr": ("SPAN", "Mean time until a failed node returns. [default: 4h]"),
+    "failure_shape": ("K", "Of the Weibull distribution of times to failure. [default: 1, exponential]"),
+    "together": ("LABEL", "Nodes with one value of this label fail together."),
+    "failure_seed": ("N", "Of the failures; each twin of --shake has failures of its own. [default: 0]"),
+}
 
 
-def calibrated(*, cluster: bool) -> Callable[[_F], _F]:
+def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
     """Adds the options to a command, which gets one `calibration` for them.
 
     Args:
         cluster: whether the command knows a cluster, which can be scaled.
+        failures: whether nodes of that cluster may fail.
     """
-    options = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}
+    steps = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}
+    options = {**steps, **(_OF_FAILURES if failures else {})}
 
     def decorate(command: _F) -> _F:
         @wraps(command)
         def called(*args: Any, **given: Any) -> Any:
             from harness.trace.calibration import Calibration
 
-            texts = {name: given.pop(name) for name in options}
+            texts = {name: given.pop(name) for name in steps}
+            model = {name.removeprefix("failure_"): given.pop(name) for name in options if name not in steps}
+            if any(text is not None for text in model.values()):
+                texts["failures"] = " ".join(
+                    f"{name}:{text}" for name, text in model.items() if text is not None
+                )
             return command(*args, calibration=Calibration.parse(**texts), **given)
 
         made: Any = called

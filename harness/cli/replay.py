@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
     from harness.runs.run import Run
     from harness.trace.calibration import Calibration
+    from harness.trace.failures import Failures
     from harness.trace.shake import Shake
     from harness.trace.trace import Trace
 
@@ -78,7 +79,7 @@ Examples:
     metavar="FACTOR",
     help="2 lets jobs arrive twice as fast.",
 )
-@calibrated(cluster=True)
+@calibrated(cluster=True, failures=True)
 @click.option(
     "--at-start", type=click.Choice(["empty", "dump"]),
     help="Whether the replay begins with the Workloads and Pods of the manifests, or without. "
@@ -182,6 +183,8 @@ def replay(
     shake = _shake(shake_text)
     chosen = _chosen(names, settings, plugins) if names else None  # a mistake is told before files are read
     raw = api.read_trace(trace, plugins, reader=reader)
+    failing = calibration.failures
+    calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
     anew = shake is not None and shake.shaking.priorities  # of what the trace stated before a share had them
     if anew and drop_impossible:
@@ -199,11 +202,13 @@ def replay(
         if names or spec.name == own
     ]
 
+    changes = replace(calibration, failures=failing, scale_cluster=Fraction(1)) if anew else _failing(failing)
+
     def asked(trace: Trace) -> list[Request]:
         return [
             api.Request(
                 raw if anew else trace,
-                calibration=replace(calibration, scale_cluster=Fraction(1)) if anew else None,
+                calibration=changes,
                 plugin=spec.name,
                 cluster=world.cluster,
                 options=options[label],
@@ -279,6 +284,13 @@ def replay(
             click.echo(printable(f"warning: {run.label}: {sentence}"), err=True)
     _check_measured(runs)
     _check_ends(runs)
+
+
+def _failing(failures: Failures | None) -> Calibration | None:
+    """What a replay changes of a trace and a cluster that were read with all other changes."""
+    from harness.trace.calibration import Calibration
+
+    return None if failures is None else Calibration(failures=failures)
 
 
 def _shake(text: str | None) -> Shake | None:

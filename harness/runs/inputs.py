@@ -102,7 +102,7 @@ def cluster_for(
         chosen = derived_cluster(trace)
     else:
         chosen = load_cluster(Path(cluster)) if isinstance(cluster, (str, Path)) else cluster
-    return chosen if calibration is None else calibration.of_cluster(chosen)
+    return chosen if calibration is None else calibration.of_cluster(chosen, trace)
 
 
 def default_plugin(cluster: Cluster) -> str:

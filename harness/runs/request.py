@@ -258,7 +258,8 @@ class Request(Value):
         if policy is not None and isinstance(self.trace, Path):
             look_at(policy)  # before the trace is read: somebody may edit it meanwhile
         trace = read_trace(self.trace, plugins, self.calibration)
-        cluster = cluster_for(self.cluster, trace, self.calibration)
+        drawn = self.calibration if self.twin is None else self.twin.calibration(self.calibration)
+        cluster = cluster_for(self.cluster, trace, drawn)
         if cluster.timed:
             from harness.cluster.changes.over_time import unrolled
 
@@ -317,7 +318,7 @@ class Request(Value):
         from harness.trace.homes import homed
 
         changed = twin.calibration(self.calibration)
-        if changed != self.calibration:
+        if changed is not None and changed.priority_share != (self.calibration or changed).priority_share:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)
             if self.alone is not None:
                 trace, _ = alone(trace, cluster, self.alone, by_elastic_quotas=by_elastic_quotas)

@@ -17,6 +17,7 @@ from harness.base.options import factor
 from harness.base.units import SECOND
 from harness.base.values import Value, fixed
 from harness.cluster.changes.scale import scaled_cluster
+from harness.trace.failures import Failures
 from harness.trace.priorities import PriorityFrom, PriorityShare
 from harness.trace.sample import Sample
 from harness.trace.tenants import Tenants
@@ -50,6 +51,7 @@ class Calibration(Value):
         priority_from: give priorities by the values of a column.
         priority_share: give a priority to a seeded share of each queue's jobs.
         tenants: whose a job is: another column, the largest queues, this many hashed ones.
+        failures: how often nodes fail, and for how long.
         scale_cluster: how many times as large the cluster is.
     """
 
@@ -58,6 +60,7 @@ class Calibration(Value):
     priority_from: PriorityFrom | None = None
     priority_share: PriorityShare | None = None
     tenants: Tenants | None = None
+    failures: Failures | None = None
     scale_cluster: Fraction = Fraction(1)
 
     @classmethod
@@ -73,6 +76,7 @@ class Calibration(Value):
             "priority_from": PriorityFrom.parse,
             "priority_share": PriorityShare.parse,
             "tenants": Tenants.parse,
+            "failures": Failures.parse,
             "scale_cluster": _scale,
         }
         given = {name: parsers[name](text) for name, text in texts.items() if text is not None}
@@ -91,12 +95,20 @@ class Calibration(Value):
         """
         for item in fields(self):
             step = getattr(self, item.name)
-            if step is not None and item.name != "scale_cluster":
+            if step is not None and item.name not in ("failures", "scale_cluster"):
                 trace = self._applied(item.name, step, trace)
-        return trace
+        if self.failures is None:
+            return trace
+        return replace(trace, calibration={**trace.calibration, "failures": str(self.failures)})
 
-    def of_cluster(self, cluster: Cluster) -> Cluster:
-        """The cluster, scaled."""
+    def of_cluster(self, cluster: Cluster, trace: Trace | None = None) -> Cluster:
+        """The cluster, scaled, with nodes that fail while a trace is replayed.
+
+        Raises:
+            InputError: nodes cannot fail as they should.
+        """
+        if self.failures is not None and trace is not None:
+            cluster = self.failures.over(cluster, trace)
         return scaled_cluster(cluster, self.scale_cluster)
 
     def _applied(self, name: str, step: Step, trace: Trace) -> Trace:

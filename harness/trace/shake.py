@@ -120,11 +120,14 @@ class Twin:
         return replace(trace, frame=frame.with_columns(moved))
 
     def calibration(self, calibration: Calibration | None) -> Calibration | None:
-        """The calibration of a trace whose twin this is: another seed for `--priority-share` if wanted.
+        """The calibration of a twin: other failures, and another `--priority-share` if wanted.
 
         Raises:
             OptionError: it is wanted, and no priorities are given by it.
         """
+        if calibration is not None and calibration.failures is not None:
+            seed = key_of("shake", self.shaking.seed, self.number, "failures")
+            calibration = replace(calibration, failures=replace(calibration.failures, seed=seed))
         if not self.shaking.priorities:
             return calibration
         if calibration is None or calibration.priority_share is None:

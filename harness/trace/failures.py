@@ -1,0 +1,194 @@
+"""A model of failing nodes: when each one fails and returns, drawn from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import gamma, log
+from random import Random
+from typing import TYPE_CHECKING
+
+from harness.base.errors import InputError, OptionError
+from harness.base.units import HOUR, SECOND, exact_duration, parse_duration
+from harness.base.values import Value, fixed
+from harness.cluster.changes.event_table import MOST_ROWS
+
+if TYPE_CHECKING:
+    from harness.cluster.model import Cluster
+    from harness.trace.trace import Trace
+
+_REPAIR = 4 * HOUR
+_ANY = "*"
+
+
+@fixed()
+class Failures(Value):
+    """Nodes that fail and return, each by itself, or all nodes of a domain together.
+
+    A node fails after a time from a Weibull distribution with the mean `mtbf`. It counts from the origin
+    or from the node's return. The node is gone for an exponential time with the mean `mttr`. All times are
+    whole seconds, at least one.
+
+    Attributes:
+        mtbf: pool -> mean time between failures of a node or domain, microseconds; `*` stands for all others.
+        mttr: mean time to repair, microseconds.
+        shape: of the Weibull distribution; 1 is exponential, less than 1 has many early failures.
+        together: a label of nodes: those with one value fail together. "" lets each node fail alone.
+        seed: equal seeds give equal failures.
+    """
+
+    mtbf: tuple[tuple[str, int], ...]
+    mttr: int = _REPAIR
+    shape: float = 1.0
+    together: str = ""
+    seed: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Failures:
+        """Reads `mtbf:[POOL=]SPAN,... mttr:SPAN shape:K together:LABEL seed:N`; only `mtbf` is needed.
+
+        Raises:
+            OptionError: a part is not of that form, or out of its range.
+        """
+        parts = dict.fromkeys(("mtbf", "mttr", "shape", "together", "seed"), "")
+        for part in text.split():
+            name, _, value = part.partition(":")
+            if name not in parts:
+                raise OptionError(f"failures: {part!r} is none of {', '.join(parts)}")
+            parts[name] = value
+        if not parts["mtbf"]:
+            raise OptionError(
+                "how often nodes fail is not given",
+                hint="add --mtbf SPAN, such as 30d, the mean time between failures",
+            )
+        pairs = [each.rpartition("=") for each in parts["mtbf"].split(",")]
+        mtbf = tuple((pool or _ANY, _span("--mtbf", span)) for pool, _, span in pairs)
+        if len(dict(mtbf)) < len(mtbf):
+            raise OptionError(f"--mtbf {parts['mtbf']} names a pool twice")
+        return cls(
+            mtbf,
+            _span("--mttr", parts["mttr"]) if parts["mttr"] else _REPAIR,
+            _shape(parts["shape"]) if parts["shape"] else 1.0,
+            parts["together"],
+            _seed(parts["seed"] or "0"),
+        )
+
+    def __str__(self) -> str:
+        spans = ",".join(
+            f"{'' if pool == _ANY else f'{pool}='}{exact_duration(mean)}" for pool, mean in self.mtbf
+        )
+        parts = [f"mtbf:{spans}", f"mttr:{exact_duration(self.mttr)}"]
+        parts += [f"shape:{self.shape:g}"] if self.shape != 1 else []
+        parts += [f"together:{self.together}"] if self.together else []
+        parts += [f"seed:{self.seed}"] if self.seed else []
+        return " ".join(parts)
+
+    def over(self, cluster: Cluster, trace: Trace) -> Cluster:
+        """A cluster whose nodes fail while the jobs of a trace run.
+
+        Failures begin until the last job would end if each job started when it arrives.
+
+        Raises:
+            InputError: the cluster has no nodes, or not what the model names; or nodes fail too often.
+        """
+        if not cluster.nodes:
+            raise InputError("--mtbf: the cluster has no nodes that could fail")
+        frame = trace.frame
+        ends = frame["submit_time"].to_physical() + frame["duration"].to_physical()
+        last: int = ends.max()  # type: ignore[assignment]
+        rows = list(self._rows(cluster, last - trace.origin))
+        if not rows:
+            return cluster
+        return replace(cluster.patched(rows), source=cluster.source, files=cluster.files)
+
+    def _rows(self, cluster: Cluster, end: int) -> Iterator[Mapping[str, str]]:
+        """The rows of a table of events: a span in which a node is gone each."""
+        count = 0
+        for domain, (nodes, mean) in self._domains(cluster).items():
+            for down, up in self._spans(domain, mean, end):
+                count += len(nodes)
+                if count > MOST_ROWS:
+                    raise InputError(
+                        f"--mtbf: nodes fail more than {MOST_ROWS:,} times in this trace",
+                        hint="give a longer --mtbf, or a shorter --window",
+                    )
+                times = {"time": exact_duration(down), "until": exact_duration(up)}
+                for node in nodes:
+                    yield {**times, "kind": "Node", "name": node, "field": "remove", "value": ""}
+
+    def _spans(self, domain: str, mean: int, end: int) -> Iterator[tuple[int, int]]:
+        """When a domain fails and returns, microseconds since the origin."""
+        random = Random(f"{self.seed}/{domain}")  # noqa: S311 - Python promises this sequence on every version
+        scale = mean / gamma(1 + 1 / self.shape)
+        now = 0
+        while True:
+            now += _whole(scale * _exponential(random) ** (1 / self.shape))
+            if now > end:
+                return
+            up = now + _whole(self.mttr * _exponential(random))
+            yield now, up
+            now = up
+
+    def _domains(self, cluster: Cluster) -> dict[str, tuple[list[str], int]]:
+        """What fails together -> its nodes, and its mean time between failures.
+
+        Raises:
+            InputError: a pool or a label is none of the cluster.
+        """
+        from harness.cluster.kinds.core import node_names
+
+        means = dict(self.mtbf)
+        pools = {node: pool for pool, nodes in node_names(cluster.manifests).items() for node in nodes}
+        unknown = means.keys() - {_ANY} - set(pools.values())
+        if unknown:
+            raise InputError(f"--mtbf: there is no NodePool {min(unknown)!r}")
+        found: dict[str, tuple[list[str], int]] = {}
+        for name, node in cluster.nodes.items():
+            mean = means.get(pools.get(name, ""), means.get(_ANY))
+            if mean is None:
+                continue
+            value = node.labels.get(self.together) if self.together else None
+            found.setdefault(name if value is None else f"{self.together}={value}", ([], mean))[0].append(
+                name
+            )
+        if self.together and not any(self.together in node.labels for node in cluster.nodes.values()):
+            raise InputError(f"--together: no node has the label {self.together!r}")
+        return found
+
+
+def _exponential(random: Random) -> float:
+    """A time from the exponential distribution with the mean 1."""
+    return -log(1 - random.random())
+
+
+def _whole(time: float) -> int:
+    return max(1, round(time / SECOND)) * SECOND
+
+
+def _span(option: str, text: str) -> int:
+    try:
+        span = parse_duration(text)
+    except InputError as error:
+        raise OptionError(f"{option}: {error.message}") from error
+    if span < SECOND:
+        raise OptionError(f"{option} {text} must be a second or more")
+    return span
+
+
+def _shape(text: str) -> float:
+    try:
+        shape = float(text)
+    except ValueError:
+        shape = 0.0
+    if not 0.1 <= shape <= 10:
+        raise OptionError(
+            f"--failure-shape {text!r} is no number from 0.1 to 10",
+            hint="1 is exponential, 0.7 has early failures",
+        )
+    return shape
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or len(text) > 18:
+        raise OptionError(f"--failure-seed {text!r} is no whole number of 0 or more")
+    return int(text)
