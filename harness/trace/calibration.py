@@ -51,8 +51,8 @@ class Calibration(Value):
         priority_from: give priorities by the values of a column.
         priority_share: give a priority to a seeded share of each queue's jobs.
         tenants: whose a job is: another column, the largest queues, this many hashed ones.
-        failures: how often nodes fail, and for how long.
         scale_cluster: how many times as large the cluster is.
+        failures: how often nodes fail, and for how long.
     """
 
     window: Window | None = None
@@ -60,8 +60,8 @@ class Calibration(Value):
     priority_from: PriorityFrom | None = None
     priority_share: PriorityShare | None = None
     tenants: Tenants | None = None
-    failures: Failures | None = None
     scale_cluster: Fraction = Fraction(1)
+    failures: Failures | None = None
 
     @classmethod
     def parse(cls, **texts: str | None) -> Calibration:
@@ -107,9 +107,8 @@ class Calibration(Value):
         Raises:
             InputError: nodes cannot fail as they should.
         """
-        if self.failures is not None and trace is not None:
-            cluster = self.failures.over(cluster, trace)
-        return scaled_cluster(cluster, self.scale_cluster)
+        scaled = scaled_cluster(cluster, self.scale_cluster)
+        return scaled if self.failures is None or trace is None else self.failures.over(scaled, trace)
 
     def _applied(self, name: str, step: Step, trace: Trace) -> Trace:
         option = f"--{name.replace('_', '-')} {step}"

@@ -142,8 +142,11 @@ class Failures(Value):
         unknown = means.keys() - {_ANY} - set(pools.values())
         if unknown:
             raise InputError(f"--mtbf: there is no NodePool {min(unknown)!r}")
+        own = {str(each["metadata"]["name"]) for each in cluster.manifests if each.get("kind") == "Node"}
         found: dict[str, tuple[list[str], int]] = {}
         for name, node in cluster.nodes.items():
+            if name not in own and name not in pools:
+                continue  # a copy that scaling made, which no table can name
             mean = means.get(pools.get(name, ""), means.get(_ANY))
             if mean is None:
                 continue

@@ -395,3 +395,27 @@ def test_a_dask_worker_that_is_killed_loses_nothing_and_makes_nothing_twice(
     assert sorted(numbers) == list(range(24))
     assert found.items["state"].unique().to_list() == ["done"]
     assert table(found) == table(swept(asked, tmp_path / "here", workers=1))
+
+
+def test_nodes_fail_otherwise_with_each_seed_and_alike_for_each_setting(
+    spec: Callable[..., Spec], world: Path
+) -> None:
+    """The failures of a point are part of its cluster, and differences between settings stay paired."""
+    pool = "{apiVersion: harness/v1, kind: NodePool, metadata: {name: p}, spec: {count: 3, template: %s}}"
+    (world / "nodes.yaml").write_text(pool % "{allocatable: {cpu: 4, memory: 8Gi, pods: 20}}")
+    asked = spec(
+        cluster="nodes.yaml",
+        plugins=["none"],
+        vary={"failures": ["mtbf:2d mttr:4h"], "on-preemption": ["restart", "resume"]},
+        seeds={"count": 2, "shake": "arrivals=30s"},
+    )
+    made = Sweep(prepared(asked, load()))
+    gone = {
+        (item.point["on-preemption"], item.point["seed"]): tuple(
+            time for time, _ in made.bench.plan(item.point, made.bench.request(item.point)).cluster.changes
+        )
+        for item in made.items
+    }
+    assert len(gone) == 4
+    assert len(set(gone.values())) == 2
+    assert gone["restart", 1] == gone["resume", 1] != gone["restart", 2]

@@ -229,8 +229,18 @@ class Bench:
             found = scale.of_cluster(whole)
             documents = self.inputs.patches[self._label(PATCH, point)]
             patched = found if documents is None else found.patched(documents)
-            self._clusters[key] = turned(patched, _knobs(point))
+            self._clusters[key] = self._failing(turned(patched, _knobs(point)), point)
         return self._clusters[key]
+
+    def _failing(self, cluster: Cluster, point: Point) -> Cluster:
+        """A cluster whose nodes fail as the point says, otherwise with each seed."""
+        text = self._steps(point).get("failures")
+        if text is None:
+            return cluster
+        calibration, seed = Calibration.parse(failures=text), self._drawn(point)
+        if seed is not None:
+            calibration = Twin(seed).calibration(calibration) or calibration
+        return calibration.of_cluster(cluster, self.trace({**point, SEED: None}))
 
     def key(self, point: Point) -> str:
         """The name of an item: equal inputs, settings and code give equal names."""
@@ -272,7 +282,17 @@ class Bench:
         beside = trace if self.inputs.clusters[label] is None else None
         made_of = self._trace_key({**point, SEED: None}) if self._manifests(point) is None else None
         scale = self._steps(point).get("scale_cluster")
-        return (label, beside, self._label(PATCH, point), *sorted(_knobs(point).items()), scale, made_of)
+        fails = "failures" in self._steps(point)
+        drawn = (self._trace_key({**point, SEED: None}), self._drawn(point)) if fails else None
+        return (
+            label,
+            beside,
+            self._label(PATCH, point),
+            *sorted(_knobs(point).items()),
+            scale,
+            made_of,
+            drawn,
+        )
 
     def _made_trace(self, point: Point, steps: Mapping[str, str], seed: int | None) -> Trace:
         seeds = self.spec.seeds
