@@ -15,6 +15,8 @@ from harness.cli.output import spare
 from harness.cli.screen import put
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from harness.readers.events.watched import Watched
 
 _SERVERS = ("http://", "https://")
@@ -43,6 +45,10 @@ Examples:
 @click.option("--window", default="1d", show_default=True, metavar="SPAN", help="How much is asked at once.")
 @click.option("--selector", default="", metavar="MATCHERS", help="Of a server: which series of Kueue.")
 @click.option(
+    "--timezone", default="UTC", show_default=True, metavar="ZONE",
+    help="Of Slurm's times, which say none, such as Europe/Berlin.",
+)  # fmt: skip
+@click.option(
     "--header-file", type=click.Path(path_type=Path), metavar="FILE",
     help="Lines such as 'Authorization: Bearer ...' that are sent along.",
 )  # fmt: skip
@@ -54,12 +60,14 @@ def events(
     step: str,
     window: str,
     selector: str,
+    timezone: str,
     header_file: Path | None,
 ) -> None:
     """Make a table of events of what changed in a cluster: for `harness replay --events`.
 
     SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
-    Kueue's metrics of quotas, or a file of its answers. What it cannot tell is named on stderr.
+    Kueue's metrics of quotas, a file of its answers, or a file of what `sacctmgr -P show event` printed
+    (nodes). What it cannot tell is named on stderr.
     """
     if output is not None:
         check_name(output)
@@ -68,7 +76,7 @@ def events(
     elif begin or end or header_file or selector:
         raise OptionError(f"{source} is no address: --from, --to, --selector and --header-file are for one")
     else:
-        watched = _read(Path(source), output)
+        watched = _read(Path(source), output, timezone)
     rows = watched.rows()
     for note in watched.notes:
         click.echo(printable(f"note: {note}"), err=True)
@@ -81,8 +89,8 @@ def events(
     click.echo(printable(f"{counted(len(rows), 'event')} of {counted(watched.objects, 'object')}: {output}"))
 
 
-def _read(path: Path, output: Path | None) -> Watched:
-    """What a recording or a file of answers says."""
+def _read(path: Path, output: Path | None, timezone: str) -> Watched:
+    """Read a recording, a file of answers, or a table of Slurm's."""
     from harness.readers.recordings import is_recording
 
     if is_recording(path):
@@ -91,11 +99,28 @@ def _read(path: Path, output: Path | None) -> Watched:
         return of_recording(path)
     if path.is_dir():
         raise InputError(f"{path} is no recording", hint="harness trace record makes one")
+    from harness.readers.events import slurm
     from harness.readers.events.quotas import of_answers, series_of
 
     if output is not None:
         spare(path, output)
+    if slurm.is_table(path):
+        return slurm.of_table(path, _zone(timezone))
     return of_answers([series_of(path)], str(path))
+
+
+def _zone(name: str) -> tzinfo:
+    from datetime import UTC
+    from zoneinfo import ZoneInfo
+
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, OSError, ValueError) as error:
+        raise OptionError(
+            f"--timezone {name!r} is no time zone that is known here", hint="write Europe/Berlin, or UTC"
+        ) from error
 
 
 def _asked(

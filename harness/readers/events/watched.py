@@ -77,7 +77,7 @@ class Watched:
         self._begins(at)
         came_back = self._end(each, Field(_REMOVE), "", at)
         if new and each not in self._there and not came_back:
-            self._span(each, Field(_REMOVE), "", self._begin, at)
+            self.span(each, Field(_REMOVE), "", self._begin, at)
         self._there.add(each)
         for name in [*values, *(name for of, name in self._values if of == each and name not in values)]:
             known = self._values.setdefault((each, name), [])
@@ -100,7 +100,7 @@ class Watched:
         self._begins(at)
         if each in self._there:
             self._there.discard(each)
-            self._span(each, Field(_REMOVE), "", at, None)
+            self.span(each, Field(_REMOVE), "", at, None)
 
     def lacks(self, what: str) -> None:
         """There is something that rows cannot say."""
@@ -141,7 +141,8 @@ class Watched:
         if self._begin is None:
             self._begin = at
 
-    def _span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
+    def span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
+        """Something was so of an object from one time to another; None for times that are not known."""
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:

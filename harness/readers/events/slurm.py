@@ -1,0 +1,137 @@
+"""Events from Slurm's accounting: what `sacctmgr show event` says of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, tzinfo
+from pathlib import Path
+
+from harness.base.errors import ClusterError, Fault
+from harness.base.text import counted
+from harness.base.units import SECOND
+from harness.cluster.slurm.tables import Row, read_table
+from harness.readers.events.watched import Field, Object, Watched
+
+COMMAND = "sacctmgr -P show event"
+"""Prints the table."""
+
+HEAD = ("Cluster", "NodeName", "TimeStart", "TimeEnd", "State")
+"""The columns that are read."""
+
+_LOST = frozenset({"DOWN", "FAIL", "ERROR", "POWERED_DOWN", "POWER_DOWN", "REBOOT", "UNKNOWN"})
+"""States in which Slurm runs no job on a node: it requeues or ends those that ran there (`NODE_FAIL`)."""
+
+_CLOSED = frozenset({"DRAIN", "DRAINED", "DRAINING", "FAILING", "MAINT", "INVAL", "FUTURE"})
+"""States in which jobs go on, and no further one starts."""
+
+_REMOVE, _CORDON = Field("remove"), Field("cordon")
+_NEVER = ("Unknown", "None", "")
+_Span = tuple[int, int | None]
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file begins as such a table does."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            head = file.readline(4096).strip().split("|")
+    except (OSError, ValueError):
+        return False
+    return set(HEAD) <= {name.strip() for name in head}
+
+
+def of_table(path: Path, zone: tzinfo) -> Watched:
+    """The outages and drains of nodes that a table of events has.
+
+    Args:
+        path: a file with what `sacctmgr -P show event` printed.
+        zone: of its times, which have none; seconds since 1970 (`SLURM_TIME_FORMAT=%s`) need none.
+
+    Raises:
+        ClusterError: the file cannot be read, or has a time that is none, or several clusters.
+    """
+    rows = read_table(path, HEAD, COMMAND)
+    clusters = sorted({row.text("Cluster") for row in rows})
+    if len(clusters) > 1:
+        raise ClusterError(
+            str(path),
+            [Fault("column Cluster", f"has several clusters: {', '.join(clusters)[:200]}")],
+            hint=f"ask for one: {COMMAND} cluster={clusters[0]}",
+        )
+    watched, faults = Watched(), list[Fault]()
+    spans: dict[tuple[str, Field], list[_Span]] = {}
+    others: dict[str, int] = {}
+    whole = short = 0
+    for row in rows:
+        node, field = row.text("NodeName"), _field(row.text("State"))
+        if not node:
+            whole += 1
+            continue
+        if field is None:
+            others[row.text("State")] = others.get(row.text("State"), 0) + 1
+            continue
+        start, end = (_time(row, name, zone, faults) for name in ("TimeStart", "TimeEnd"))
+        if start is None or (end is not None and end < start):
+            faults.append(Fault(row.place, "ends before it begins, or does not say when it begins"))
+            continue
+        if end == start and field is _REMOVE:
+            short += 1
+            end = start + SECOND
+        spans.setdefault((node, field), []).append((start, end))
+    if faults:
+        raise ClusterError(str(path), faults, hint=f"give what {COMMAND} printed")
+    for (node, field), found in spans.items():
+        for start, end in _joined(found):
+            watched.span(Object("Node", node), field, "", start, end)
+    _say(watched, whole, short, others)
+    return watched
+
+
+def _field(state: str) -> Field | None:
+    """What happens to a node in a state such as `DOWN*+DRAIN`; None if jobs run and start there."""
+    parts = {part.rstrip("*~#!%$@^-").upper() for part in state.split("+")}
+    if state.endswith("*") or parts & _LOST:
+        return _REMOVE
+    return _CORDON if parts & _CLOSED else None
+
+
+def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
+    """A time in microseconds since 1970; None if there is none yet."""
+    text = row.text(name)
+    if text in _NEVER:
+        return None
+    try:
+        if text.isascii() and text.isdecimal() and len(text) < 12:
+            return int(text) * SECOND
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+        return int(moment.timestamp()) * SECOND
+    except (ValueError, OverflowError):
+        faults.append(Fault(row.place, f"{name}: {text[:40]!r} is not a time"))
+        return None
+
+
+def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
+    """Spans in order; those that touch are one."""
+    begin: int | None = None
+    until: int | None = 0
+    for start, end in sorted(spans, key=lambda span: span[0]):
+        if begin is None:
+            begin, until = start, end
+        elif until is None or start <= until:
+            until = None if until is None or end is None else max(until, end)
+        else:
+            yield begin, until
+            begin, until = start, end
+    if begin is not None:
+        yield begin, until
+
+
+def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> None:
+    """Say what the table has and rows do not, or cannot."""
+    if whole:
+        watched.lacks(f"no row can say what happened to the cluster as a whole ({counted(whole, 'event')})")
+    if short:
+        watched.lacks(f"outages that ended at once last a second here ({counted(short, 'event')})")
+    for state, count in sorted(others.items()):
+        watched.lacks(f"jobs run on a node of state {state!r}, so it has no row ({counted(count, 'event')})")
+    watched.lacks("an outage begins when Slurm noticed it, and the jobs of the node were lost before that")
