@@ -122,6 +122,8 @@ def validate(
     fit = fitted(validation, requests[1], plugins) if calibrate else None
     events = None
     if write_events is not None:
+        if not quiet:
+            click.echo("trying what was found as events, each with a replay", err=True)
         events = explained(validation, requests[1], plugins)
         write(write_events, events.rows)
     if as_json:
@@ -136,12 +138,12 @@ def validate(
     for sentence in () if fit is None else fit.told:
         click.echo(sentence)
     if events is not None:
-        click.echo(f"\n{events.table}" if events.rows else "no event explains the error: nothing was found")
+        click.echo(f"\n{events.table}" if events.rows else "\nno event brings waits nearer to the record")
         if not quiet:
             for note in events.notes:
                 click.echo(printable(f"note: {note}"), err=True)
-            told = counted(len(events.rows), "event")
-            click.echo(printable(f"{told}: {write_events}; replay with --events {write_events}"), err=True)
+            told, use = counted(len(events.rows), "event"), f"; replay with --events {write_events}"
+            click.echo(printable(f"{told}: {write_events}{use if events.rows else ''}"), err=True)
     if not quiet:
         folders = " ".join(str(run.path) for run in runs)
         click.echo(printable(f"to see it: harness report {folders} -o validation.html"), err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.analysis.validation.findings import LESS, Finding
+from harness.analysis.validation.findings import LESS, MORE, Finding
 from harness.analysis.validation.lost_nodes import nodes_of, went_at
 from harness.analysis.validation.objects import WHOLE, Object, objects_of, told
 from harness.analysis.validation.pairs import pairs_of
@@ -34,7 +34,7 @@ Row = Mapping[str, str]
 """A row of a table of events, by column."""
 
 _MOST = 20
-"""So many findings are tried; each takes a replay."""
+"""Only the largest findings are tried, since each takes a replay."""
 
 
 class Part(NamedTuple):
@@ -144,6 +144,8 @@ def explained(
     less = [each for each in validation.findings if each.kind == LESS]
     if len(less) > _MOST:
         found.notes.append(f"only the {_MOST} largest of {len(less):,} findings are tried as events")
+    more = dict.fromkeys(told(each.object, each.name) for each in validation.findings if each.kind == MORE)
+    found.notes += (f"no event can say that there was more of {name} than its manifests say" for name in more)
     less = sorted(less[:_MOST], key=lambda each: each.start)
     for finding, later in zip_longest(less, less[1:]):
         name, of = told(finding.object, finding.name), several.get((finding.object, finding.name))
