@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -368,6 +370,75 @@ def test_saved_answers_give_the_same_table(tmp_path: Path, capsys: pytest.Captur
     told = capsys.readouterr()
     assert told.out == TABLE
     assert "note: there is no sample between 2026-11-22T03:40:00Z and 2026-11-22T03:48:00Z" in told.err
+
+
+def node_series(metric: str, node: str, values: dict[int, str], **labels: str) -> dict[str, Any]:
+    """A series of kube-state-metrics: minute -> value."""
+    samples = [[ORIGIN + STEP * minute, value] for minute, value in sorted(values.items())]
+    return {"metric": {"__name__": f"kube_node_{metric}", "node": node, **labels}, "values": samples}
+
+
+ALWAYS = minutes((0, 60, "1"))
+NODES = [
+    node_series("status_allocatable", "n", minutes((0, 60, "30")), resource="cpu", unit="core"),
+    node_series(
+        "status_allocatable",
+        "n",
+        minutes((0, 20, "8"), (20, 60, "7")),
+        resource="nvidia_com_gpu",
+        unit="integer",
+    ),
+    node_series("spec_unschedulable", "n", minutes((0, 10, "0"), (10, 30, "1"), (30, 60, "0"))),
+    node_series("status_allocatable", "late", minutes((5, 40, "4")), resource="cpu", unit="core"),
+    node_series("status_condition", "n", minutes((0, 60, "0")), condition="Ready", status="false"),
+    node_series(
+        "status_condition",
+        "n",
+        minutes((0, 45, "0"), (45, 50, "1"), (50, 60, "0")),
+        condition="Ready",
+        status="unknown",
+    ),
+    node_series("status_condition", "n", ALWAYS, condition="MemoryPressure", status="true"),
+]
+
+
+def cells(text: str) -> list[tuple[str, ...]]:
+    """Time and until as minutes, name, field and value of each row."""
+    found = []
+    for row in csv.DictReader(io.StringIO(text)):
+        times = [
+            "" if not row[name] else str((int(datetime.fromisoformat(row[name]).timestamp()) - ORIGIN) // 60)
+            for name in ("time", "until")
+        ]
+        found.append((*times, row["name"], row["field"], row["value"]))
+    return found
+
+
+def test_the_metrics_of_nodes_become_a_table_of_what_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cordon, another amount, a node that comes and goes; and the taints of one that is not ready."""
+    answers = tmp_path / "answers.json"
+    answers.write_text(json.dumps({"data": {"result": NODES}}))
+    assert called(["cluster", "events", str(answers)]) == 0
+    told = capsys.readouterr()
+    unreachable = "node.kubernetes.io/unreachable"
+    assert cells(told.out) == [
+        ("0", "5", "late", "remove", ""),
+        ("0", "", "n", "resize", "nvidia.com/gpu=8"),
+        ("10", "30", "n", "cordon", ""),
+        ("20", "", "n", "resize", "nvidia.com/gpu=7"),
+        ("40", "", "late", "remove", ""),
+        ("45", "50", "n", "taint", f"{unreachable}:NoExecute"),
+        ("45", "50", "n", "taint", f"{unreachable}:NoSchedule"),
+    ]
+    assert "up to 1m00s late" in told.err
+    assert "Kueue" not in told.err
+    taint = node_series("spec_taint", "n", minutes((7, 9, "1")), key="gpu", value="bad", effect="NoSchedule")
+    answers.write_text(json.dumps({"data": {"result": [*NODES, taint]}}))
+    assert called(["cluster", "events", str(answers)]) == 0
+    taints = [row for row in cells(capsys.readouterr().out) if row[3] == "taint"]
+    assert taints == [("7", "9", "n", "taint", "gpu=bad:NoSchedule")]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+"""Nodes as kube-state-metrics exports them: what they can give, cordons, taints, and whether they are ready.
+
+The names and labels are those of docs/metrics/cluster/node-metrics.md in kubernetes/kube-state-metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from harness.cluster.changes.event_nodes import CORDONED
+from harness.readers.events.samples import Samples, number
+from harness.readers.events.watched import Field, Object, Watched
+
+THERE = "kube_node_status_allocatable"
+"""A node exists at the scrapes at which it has a sample of this metric."""
+
+_CORDON = "kube_node_spec_unschedulable"
+_TAINT = "kube_node_spec_taint"
+_CONDITION = "kube_node_status_condition"
+METRICS = (THERE, _CORDON, _TAINT, _CONDITION)
+
+_RESOURCES = {"ephemeral_storage": "ephemeral-storage"}
+_VENDORS = ("nvidia_com", "amd_com", "intel_com", "aliyun_com", "habana_ai", "google_com", "rdma")
+"""Beginnings of resource names in which kube-state-metrics has put `_` for `.` and `/`."""
+
+_NOT_READY = {
+    "false": "node.kubernetes.io/not-ready",
+    "unknown": "node.kubernetes.io/unreachable",
+}
+"""Status of the condition Ready -> the taint that Kubernetes' node controller sets for it."""
+
+
+class Key(NamedTuple):
+    """A node's figure: its metric, and a resource, a taint, or a status of the condition Ready."""
+
+    metric: str
+    owner: str
+    what: str
+
+
+def samples() -> Samples[Key]:
+    """Samples of nodes, none yet."""
+    return Samples(_key_of)
+
+
+def _key_of(labels: Mapping[str, str]) -> Key | None:
+    metric, node = labels.get("__name__", ""), labels.get("node", "")
+    if metric == THERE:
+        return Key(metric, node, _resource(labels.get("resource", "")))
+    if metric == _CORDON:
+        return Key(metric, node, "")
+    if metric == _CONDITION and labels.get("condition") == "Ready" and labels.get("status") in _NOT_READY:
+        return Key(metric, node, labels["status"])
+    if metric == _TAINT and labels.get("key") != CORDONED:
+        value = f"={labels['value']}" if labels.get("value") else ""
+        return Key(metric, node, f"{labels.get('key')}{value}:{labels.get('effect')}")
+    return None
+
+
+def _resource(label: str) -> str:
+    """The name of a resource, of which kube-state-metrics only has letters, digits and `_`."""
+    for vendor in _VENDORS:
+        if label.startswith(f"{vendor}_"):
+            return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"
+    return _RESOURCES.get(label, label)
+
+
+def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:
+    """When something of a node changes: the time, the kind, and its name."""
+    for node, of in nodes.of.items() if THERE in nodes.times else ():
+        for metric in METRICS:
+            keys = [key for key in of if key.metric == metric]
+            if keys:
+                yield from ((at, "Node", node) for at in nodes.changes(keys, metric))
+
+
+def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
+    """What a node is at an instant at which something of it changes."""
+    now = {key: value for key in nodes.of[node] if (value := _latest(nodes, key, at)) is not None}
+    amounts = {
+        Field("resize", f"{key.what}=", "0"): number(value)
+        for key, value in now.items()
+        if key.metric == THERE
+    }
+    each = Object("Node", node)
+    if not amounts:
+        watched.gone(each, at)
+        return
+    states = [(Field("cordon"), "") for key, value in now.items() if key.metric == _CORDON and value]
+    states += [(Field("taint"), key.what) for key, value in now.items() if key.metric == _TAINT and value]
+    if _TAINT not in nodes.times:
+        states += [
+            (Field("taint"), f"{_NOT_READY[key.what]}:{effect}")
+            for key, value in now.items()
+            if key.metric == _CONDITION and value
+            for effect in ("NoExecute", "NoSchedule")
+        ]
+    watched.seen(each, at, amounts, states, new=at > nodes.times[THERE][0])
+
+
+def _latest(nodes: Samples[Key], key: Key, at: int) -> float | None:
+    """The value of a series at the last scrape of its metric up to an instant."""
+    scrape = nodes.scrape(key.metric, at)
+    return None if scrape is None else nodes.value(key, scrape)

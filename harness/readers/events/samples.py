@@ -1,0 +1,151 @@
+"""Samples of Prometheus, as spans of equal values: from one scrape to another."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from math import isnan
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from harness.base.errors import InputError
+from harness.base.units import SECOND, date_text, format_duration
+from harness.cluster.yaml.fields import shown
+
+_LAST = 253_402_300_799
+"""The last second that a date can have."""
+
+_HINT = "send the same query with curl to see what the server answers"
+_OUTAGE = 3
+"""A gap of more than this many usual times between two scrapes is worth a word."""
+
+
+class Key(Protocol):
+    """The metric of a series, and the object that it is about."""
+
+    @property
+    def metric(self) -> str:
+        """Its name."""
+
+    @property
+    def owner(self) -> str:
+        """The name of the object."""
+
+    def __hash__(self) -> int: ...
+
+
+_K = TypeVar("_K", bound=Key)
+
+
+class Run(NamedTuple):
+    """A value that a series had at all scrapes of a while: from the first one to the last one."""
+
+    first: int
+    last: int
+    value: float
+
+
+class Samples(Generic[_K]):
+    """All samples of some series, as runs of equal values.
+
+    Args:
+        key_of: what a series is of, by its labels; None for series that do not count.
+
+    Attributes:
+        times: metric -> its scrapes, microseconds since 1970, in order.
+        runs: series -> its runs, in order.
+        of: object -> its series.
+    """
+
+    def __init__(self, key_of: Callable[[Mapping[str, str]], _K | None]) -> None:
+        self._key_of = key_of
+        self.times: dict[str, list[int]] = {}
+        self.runs: dict[_K, list[Run]] = {}
+        self.of: dict[str, list[_K]] = {}
+
+    def add(self, series: Iterable[Mapping[str, Any]]) -> None:
+        """Add the series of an answer; answers of one metric come in order of time and may overlap.
+
+        Raises:
+            InputError: a sample has a value that is no number, or a time that is no date.
+        """
+        found: dict[_K, dict[int, float]] = {}
+        for each in series:
+            key = self._key_of(each["metric"])
+            if key is None:
+                continue
+            values = found.setdefault(key, {})
+            for time, text in each["values"]:
+                value = _value(text)
+                if not 0 <= time <= _LAST:
+                    raise InputError(f"{key.metric}: a sample has the time {time}", hint=_HINT)
+                if not isnan(value):
+                    values[round(time * SECOND)] = value
+        for metric in dict.fromkeys(key.metric for key in found):
+            known = self.times.setdefault(metric, [])
+            last = known[-1] if known else -1
+            new = sorted({at for key in found if key.metric == metric for at in found[key] if at > last})
+            before = dict(zip(new, [last, *new], strict=False))
+            known += new
+            for key in found:
+                if key.metric == metric:
+                    if key not in self.runs:
+                        self.of.setdefault(key.owner, []).append(key)
+                    self._extend(self.runs.setdefault(key, []), found[key], before)
+
+    def _extend(self, runs: list[Run], values: Mapping[int, float], before: Mapping[int, int]) -> None:
+        for at in sorted(values.keys() & before.keys()):
+            if runs and runs[-1].last == before[at] and runs[-1].value == values[at]:
+                runs[-1] = runs[-1]._replace(last=at)
+            else:
+                runs.append(Run(at, at, values[at]))
+
+    def value(self, key: _K, at: int) -> float | None:
+        """The value of a series at an instant; None if it has none."""
+        return next((run.value for run in self.runs[key] if run.first <= at <= run.last), None)
+
+    def scrape(self, metric: str, at: int) -> int | None:
+        """The last scrape of a metric up to an instant."""
+        place = bisect_right(self.times[metric], at)
+        return self.times[metric][place - 1] if place else None
+
+    def changes(self, keys: Iterable[_K], metric: str) -> set[int]:
+        """The scrapes of a metric at which one of some series begins, ends or has another value."""
+        runs = [run for key in keys for run in self.runs[key]]
+        ends = {after for run in runs if (after := _after(self.times[metric], run.last)) is not None}
+        return ends | {run.first for run in runs}
+
+    def uncertainty(self, metric: str) -> Iterator[str]:
+        """Says how late changes are seen, and between which scrapes of a metric there is a gap."""
+        scrapes = self.times[metric]
+        spans = sorted(later - sooner for sooner, later in pairwise(scrapes))
+        usual = spans[len(spans) // 2] if spans else 0
+        if usual:
+            yield (
+                "a change has the time of the first sample that shows it, "
+                f"up to {format_duration(usual)} late"
+            )
+        for sooner, later in pairwise(scrapes):
+            if later - sooner > _OUTAGE * usual:
+                yield (
+                    f"there is no sample between {date_text(sooner)} and {date_text(later)}: "
+                    "what changed then has the time of its end"
+                )
+
+
+def number(value: float) -> str:
+    """A value as a quantity."""
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _value(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"a sample has the value {shown(text)}, which is no number", hint=_HINT) from None
+
+
+def _after(scrapes: list[int], at: int) -> int | None:
+    """The scrape after an instant."""
+    place = bisect_right(scrapes, at)
+    return scrapes[place] if place < len(scrapes) else None
