@@ -66,8 +66,8 @@ def events(
     """Make a table of events of what changed in a cluster: for `harness replay --events`.
 
     SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
-    metrics of Kueue or kube-state-metrics, or a file of its answers. A file of what `sacctmgr -P show event` printed tells
-    of nodes. What SOURCE cannot tell is named on stderr.
+    metrics of Kueue or kube-state-metrics, or a file of its answers. A file of what `sacctmgr -P show event`
+    printed tells of nodes. What SOURCE cannot tell is named on stderr.
     """
     if output is not None:
         check_name(output)

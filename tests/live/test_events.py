@@ -434,11 +434,13 @@ def test_the_metrics_of_nodes_become_a_table_of_what_changed(
     ]
     assert "up to 1m00s late" in told.err
     assert "Kueue" not in told.err
-    taint = node_series("spec_taint", "n", minutes((7, 9, "1")), key="gpu", value="bad", effect="NoSchedule")
+    taint = node_series(
+        "spec_taint", "n", minutes((7, 9, "1"), (20, 21, "1")), key="gpu", value="bad", effect="NoSchedule"
+    )
     answers.write_text(json.dumps({"data": {"result": [*NODES, taint]}}))
     assert called(["cluster", "events", str(answers)]) == 0
     taints = [row for row in cells(capsys.readouterr().out) if row[3] == "taint"]
-    assert taints == [("7", "9", "n", "taint", "gpu=bad:NoSchedule")]
+    assert taints == [(*span, "n", "taint", "gpu=bad:NoSchedule") for span in (("7", "9"), ("20", "21"))]
 
 
 @pytest.mark.parametrize(

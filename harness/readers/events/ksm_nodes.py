@@ -41,7 +41,7 @@ class Key(NamedTuple):
 
 def samples() -> Samples[Key]:
     """Samples of nodes, none yet."""
-    return Samples(_key_of)
+    return Samples(_key_of, THERE)
 
 
 def _key_of(labels: Mapping[str, str]) -> Key | None:
@@ -59,7 +59,7 @@ def _key_of(labels: Mapping[str, str]) -> Key | None:
 
 
 def _resource(label: str) -> str:
-    """The name of a resource, of which kube-state-metrics only has letters, digits and `_`."""
+    """The name of a resource. kube-state-metrics only has its letters, digits and `_`."""
     for vendor in _VENDORS:
         if label.startswith(f"{vendor}_"):
             return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"
@@ -68,16 +68,13 @@ def _resource(label: str) -> str:
 
 def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:
     """When something of a node changes: the time, the kind, and its name."""
-    for node, of in nodes.of.items() if THERE in nodes.times else ():
-        for metric in METRICS:
-            keys = [key for key in of if key.metric == metric]
-            if keys:
-                yield from ((at, "Node", node) for at in nodes.changes(keys, metric))
+    for node, keys in nodes.of.items() if THERE in nodes.times else ():
+        yield from ((at, "Node", node) for at in nodes.changes(keys, THERE))
 
 
 def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
     """What a node is at an instant at which something of it changes."""
-    now = {key: value for key in nodes.of[node] if (value := _latest(nodes, key, at)) is not None}
+    now = {key: value for key in nodes.of[node] if (value := nodes.value(key, at)) is not None}
     amounts = {
         Field("resize", f"{key.what}=", "0"): number(value)
         for key, value in now.items()
@@ -89,7 +86,7 @@ def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
         return
     states = [(Field("cordon"), "") for key, value in now.items() if key.metric == _CORDON and value]
     states += [(Field("taint"), key.what) for key, value in now.items() if key.metric == _TAINT and value]
-    if _TAINT not in nodes.times:
+    if not any(key.metric == _TAINT for key in nodes.runs):
         states += [
             (Field("taint"), f"{_NOT_READY[key.what]}:{effect}")
             for key, value in now.items()
@@ -97,9 +94,3 @@ def take(watched: Watched, nodes: Samples[Key], node: str, at: int) -> None:
             for effect in ("NoExecute", "NoSchedule")
         ]
     watched.seen(each, at, amounts, states, new=at > nodes.times[THERE][0])
-
-
-def _latest(nodes: Samples[Key], key: Key, at: int) -> float | None:
-    """The value of a series at the last scrape of its metric up to an instant."""
-    scrape = nodes.scrape(key.metric, at)
-    return None if scrape is None else nodes.value(key, scrape)

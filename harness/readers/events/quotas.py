@@ -64,7 +64,8 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
     for series in answers:
         each = list(series)
         quotas.add(each)
-        nodes.add(each)
+        for metric in ksm_nodes.METRICS:
+            nodes.add(one for one in each if one["metric"].get("__name__") == metric)
     if NOMINAL not in quotas.times and ksm_nodes.THERE not in nodes.times:
         raise InputError(
             f"{source} has no sample of {NOMINAL} or {ksm_nodes.THERE}",

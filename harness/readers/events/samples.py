@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from math import isnan
@@ -50,6 +50,8 @@ class Samples(Generic[_K]):
 
     Args:
         key_of: what a series is of, by its labels; None for series that do not count.
+        clock: the metric whose scrapes are those of all others, which may have none at some; its samples have
+            to come first. None if each metric has scrapes of its own.
 
     Attributes:
         times: metric -> its scrapes, microseconds since 1970, in order.
@@ -57,8 +59,9 @@ class Samples(Generic[_K]):
         of: object -> its series.
     """
 
-    def __init__(self, key_of: Callable[[Mapping[str, str]], _K | None]) -> None:
-        self._key_of = key_of
+    def __init__(self, key_of: Callable[[Mapping[str, str]], _K | None], clock: str | None = None) -> None:
+        self._key_of, self._clock = key_of, clock
+        self._last: dict[str, int] = {}
         self.times: dict[str, list[int]] = {}
         self.runs: dict[_K, list[Run]] = {}
         self.of: dict[str, list[_K]] = {}
@@ -82,11 +85,14 @@ class Samples(Generic[_K]):
                 if not isnan(value):
                     values[round(time * SECOND)] = value
         for metric in dict.fromkeys(key.metric for key in found):
-            known = self.times.setdefault(metric, [])
-            last = known[-1] if known else -1
+            last = self._last.get(metric, -1)
             new = sorted({at for key in found if key.metric == metric for at in found[key] if at > last})
-            before = dict(zip(new, [last, *new], strict=False))
-            known += new
+            self._last[metric] = max([last, *new])
+            known = self.times.setdefault(self._clock or metric, [])
+            if metric == (self._clock or metric):
+                known += new
+            places = {at: place for at in new if (place := bisect_left(known, at)) < len(known)}
+            before = {at: known[place - 1] if place else -1 for at, place in places.items()}
             for key in found:
                 if key.metric == metric:
                     if key not in self.runs:
@@ -103,11 +109,6 @@ class Samples(Generic[_K]):
     def value(self, key: _K, at: int) -> float | None:
         """The value of a series at an instant; None if it has none."""
         return next((run.value for run in self.runs[key] if run.first <= at <= run.last), None)
-
-    def scrape(self, metric: str, at: int) -> int | None:
-        """The last scrape of a metric up to an instant."""
-        place = bisect_right(self.times[metric], at)
-        return self.times[metric][place - 1] if place else None
 
     def changes(self, keys: Iterable[_K], metric: str) -> set[int]:
         """The scrapes of a metric at which one of some series begins, ends or has another value."""
