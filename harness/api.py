@@ -292,6 +292,8 @@ def forecast(
     now: int | None = None,
     reader: str | None = None,
     others: Mapping[str, str | Path | Cluster] | None = None,
+    workloads: Sequence[str] = (),
+    calibrate: int = 40,
     workers: int | None = None,
     executor: Executor | None = None,
     plugins: Plugins | None = None,
@@ -317,6 +319,10 @@ def forecast(
         reader: the format of the history.
         others: names -> the cluster as it might be, such as `cluster.patched("more.yaml")`: what each of them
             changes for each workload is in the forecast's `shifts`.
+        workloads: the names of those that are asked about, by default all that wait; a future ends when these
+            have started.
+        calibrate: at so many moments of a history with recorded starts, forecasts are made and compared with
+            what came. Intervals are as wide as these were off; 0 makes none.
         workers: how many processes play futures; 1 is this process. By default as many as there are cores
             and memory for.
         executor: plays them instead; one that forks its processes is refused, see `sweep`.
@@ -344,6 +350,8 @@ def forecast(
             "now": now,
             "reader": reader,
             "others": others,
+            "workloads": workloads,
+            "calibrate": calibrate,
             "workers": workers,
             "executor": executor,
             "plugins": plugins,
@@ -363,6 +371,8 @@ def forecast(
         now,
         reader,
         others or {},
+        workloads,
+        calibrate,
     )
     return asked.made(plugins or load(), workers=workers, executor=executor, watch=watch)
 

@@ -51,6 +51,10 @@ Examples:
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
     help="A Job, Pod, Workload or other job: when would it start, and whom would it displace?",
 )  # fmt: skip
+@click.option(
+    "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
+    help="Only of this workload that waits; may be given several times. Futures end when these have started.",
+)  # fmt: skip
 @one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
 @loss_model
 @click.option(
@@ -68,6 +72,11 @@ Examples:
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
 @click.option("--dask", metavar="ADDRESS", help="Play futures on the workers of this Dask scheduler.")
 @click.option(
+    "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
+    help="Forecast at N moments of a history with recorded starts, too: intervals are as wide as these "
+    "forecasts were off.",
+)  # fmt: skip
+@click.option(
     "--backtest", type=click.IntRange(min=1), metavar="N",
     help="Forecast at N moments of the second half of the history, and compare with what happened then.",
 )  # fmt: skip
@@ -82,6 +91,7 @@ def forecast(
     history: Path | None,
     reader: str | None,
     submit: Path | None,
+    workloads: tuple[str, ...],
     name: str | None,
     settings: tuple[str, ...],
     on_preemption: str,
@@ -91,6 +101,7 @@ def forecast(
     now: str | None,
     workers: int | None,
     dask: str | None,
+    calibrate: int,
     backtest: int | None,
     every: bool,
     as_json: bool,
@@ -100,7 +111,7 @@ def forecast(
 
     Run times are drawn from the history: of the same user, queue, size and kind of name, given how long a job
     has run. What comes later is drawn from the same weekdays. Each future is played through the scheduler's
-    plugin until all that waits now has started.
+    plugin until all that is asked about has started.
     """
     from harness.studies.dask_executor import dask_executor
     from harness.studies.forecasting.from_files import Asked, scheduler_of
@@ -123,6 +134,8 @@ def forecast(
         None if now is None else _moment(now),
         reader,
         {each.name: each.cluster for each in worlds[1:]},
+        workloads,
+        calibrate,
     )
     with dask_executor(dask) as executor:
         if backtest is not None:

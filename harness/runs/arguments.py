@@ -62,6 +62,8 @@ _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "now": ((Integral, NoneType), "a whole number of microseconds since 1970"),
     "reader": ((str, NoneType), "the name of a reader"),
     "others": ((Mapping, NoneType), "a mapping of names to clusters"),
+    "workloads": ((Sequence,), "names of workloads in a list"),
+    "calibrate": ((Integral,), "a whole number"),
 }
 
 

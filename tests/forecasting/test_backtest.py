@@ -17,8 +17,9 @@ from harness.base.errors import InputError, OptionError, TraceError
 from harness.base.units import HOUR
 from harness.cluster.load import cluster_from
 from harness.plugins import load
-from harness.studies.forecasting.backtest import Judged, coverage
 from harness.studies.forecasting.from_files import Asked
+from harness.studies.forecasting.judged import Judged
+from harness.studies.forecasting.scores import coverage
 
 DAYS = 28
 

@@ -28,12 +28,14 @@ class Past(NamedTuple):
         traits: what is known of it.
         submit: when it was submitted.
         end: when it had ended; None where it had not, or nobody knows.
+        start: when it first started; None where it had not, or nobody knows.
     """
 
     arrival: Arrival
     traits: Traits
     submit: int
     end: int | None
+    start: int | None = None
 
     @property
     def run_time(self) -> int:

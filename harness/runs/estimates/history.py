@@ -24,13 +24,12 @@ from harness.trace.homes import homed
 from harness.trace.job_columns import JobColumns
 from harness.trace.job_rows import count_jobs
 from harness.trace.jobs import Jobs
+from harness.trace.recorded import END, START
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins.registries import PolicySpec
     from harness.trace.trace import Trace
-
-_END = "recorded_end"
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
     """
     found: dict[str, Ran] = {}
     for trace in traces:
-        recorded = _END in trace.frame.columns
+        recorded = END in trace.frame.columns
         for job in _past(homed(trace, cluster), cluster, set()):
             if _has_ended(job, recorded=recorded):
                 found.setdefault(job.arrival[0].id, Ran(job.traits, job.run_time, 0))
@@ -194,7 +193,7 @@ def history_of(
     return History(
         jobs,
         trace.kind == "timestamp" if dated is None else dated,
-        _END in trace.frame.columns,
+        END in trace.frame.columns,
         int(submit.min()),  # type: ignore[arg-type]
         int(submit.max()),  # type: ignore[arg-type]
         tuple(f"history: {note}" for note in notes),
@@ -230,11 +229,17 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
 
 def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:
     """The jobs of a trace, ascending by submission."""
-    ends: dict[str, int | None] = {}
-    if _END in trace.frame.columns:
-        ends = dict(trace.frame.select("job_id", pl.col(_END).to_physical()).iter_rows())
+    starts, ends = _recorded(trace, START), _recorded(trace, END)
     for chunk in Jobs(JobColumns(trace, cluster)).chunks():
         for arrival in chunk:
             job: Job = arrival[0]
             if job.id not in out:
-                yield Past(arrival, traits_of(job, cluster), trace.origin + job.submit, ends.get(job.id))
+                submit = trace.origin + job.submit
+                yield Past(arrival, traits_of(job, cluster), submit, ends.get(job.id), starts.get(job.id))
+
+
+def _recorded(trace: Trace, column: str) -> dict[str, int | None]:
+    """By job a time that a trace recorded, on its clock; empty where it did not."""
+    if column not in trace.frame.columns:
+        return {}
+    return dict(trace.frame.select("job_id", pl.col(column).to_physical()).iter_rows())

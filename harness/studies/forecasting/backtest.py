@@ -7,29 +7,27 @@ started, by the record.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.errors import HarnessError, InputError, ReplayError
-from harness.base.units import SECOND, format_duration
+from harness.base.units import format_duration
 from harness.cluster.changes.remake import remade
 from harness.cluster.yaml.documents import Document
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Said, now_of
 from harness.studies.executor import crew_for
 from harness.studies.forecasting.api_objects import WORK, objects_of
-from harness.studies.forecasting.forecast import SHARES
+from harness.studies.forecasting.baselines import Baselines
 from harness.studies.forecasting.futures import Settings, World
 from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.items import PROCESS
-from harness.studies.forecasting.quantiles import quantile
+from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.record import Record
 from harness.trace.generate.uniform import uniform
 
@@ -39,22 +37,6 @@ if TYPE_CHECKING:
 
 _MOST_DRAWN = 20
 """This many times as many moments as are wanted are looked at for some at which something waits."""
-
-
-class Judged(NamedTuple):
-    """A workload that waited at a moment, as it was forecast and as it came.
-
-    Attributes:
-        moment: when it was forecast, microseconds on the history's clock.
-        job: its name in the record.
-        starts: of each future when it started, microseconds from then; -1 for not by the horizon.
-        truth: when it started by the record; None for never as far as that says.
-    """
-
-    moment: int
-    job: str
-    starts: tuple[int, ...]
-    truth: int | None
 
 
 @dataclass(frozen=True)
@@ -103,92 +85,28 @@ class Backtest:
             return []
         world, truth = found
         futures = [world.future(number) for number in range(self.futures)]
-        waiting = [place for place, each in enumerate(world.now.present) if each.waits]
-        return [
-            Judged(
-                moment,
-                world.now.present[place].job.id,
-                tuple(future.starts[number] for future in futures),
-                truth[place],
-            )
-            for number, place in enumerate(waiting)
-            if place in truth
-        ]
+        baseline = self._baselines.at(moment)
+        judged = []
+        for number, place in enumerate(world.asked):
+            if place in truth:
+                each = world.now.present[place]
+                waited = each.waited or 0
+                judged.append(
+                    Judged(
+                        moment,
+                        each.job.id,
+                        tuple(future.starts[number] for future in futures),
+                        truth[place],
+                        each.queue,
+                        baseline.week(each.queue, waited),
+                        baseline.regression(each.traits, each.job.priority, waited),
+                    )
+                )
+        return judged
 
-
-# --- the verdict --------------------------------------------------------------------------------------------
-
-
-class Coverage(NamedTuple):
-    """How forecasts held.
-
-    Attributes:
-        starts: how many starts were forecast.
-        moments: at how many moments.
-        covered: the share of the starts between their p10 and their p90.
-        by_moment: the mean over moments of that share: one at which hundreds wait counts once.
-        before, after: the shares before the p10 and after the p90.
-        width: the median of p90 less p10, microseconds; None where most p90 are later than the horizon.
-        error: the median size of the p50's error, over starts where both are known, microseconds.
-    """
-
-    starts: int
-    moments: int
-    covered: float
-    by_moment: float
-    before: float
-    after: float
-    width: float | None
-    error: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """The same as plain values, times in seconds."""
-        found = self._asdict()
-        for name in ("width", "error"):
-            time = found.pop(name)
-            found[f"{name}_seconds"] = None if time is None else time / SECOND
-        return found
-
-
-def coverage(judged: Iterable[Judged], horizon: int) -> Coverage:
-    """How forecasts held; what starts after the horizon counts as not started, in futures and in truth.
-
-    Raises:
-        InputError: nothing was forecast.
-    """
-    held: dict[int, list[bool]] = {}
-    before = after = 0
-    widths: list[float] = []
-    errors: list[float] = []
-    for each in judged:
-        times = [None if start < 0 else start for start in each.starts]
-        low, middle, high = (_endless(quantile(times, share)) for share in SHARES)
-        came = math.inf if each.truth is None else each.truth - each.moment
-        came = came if came <= horizon else math.inf
-        held.setdefault(each.moment, []).append(low <= came <= high)
-        before += came < low
-        after += came > high
-        widths.append(0.0 if low == high else high - low)
-        if max(came, middle) < math.inf:
-            errors.append(abs(came - middle))
-    starts = sum(len(each) for each in held.values())
-    if not starts:
-        raise InputError("at no moment of the record did anything wait, so there is nothing to judge")
-    width = median(widths)
-    return Coverage(
-        starts,
-        len(held),
-        sum(sum(each) for each in held.values()) / starts,
-        sum(sum(each) / len(each) for each in held.values()) / len(held),
-        before / starts,
-        after / starts,
-        None if math.isinf(width) else width,
-        median(errors) if errors else None,
-    )
-
-
-def _endless(time: float | None) -> float:
-    return math.inf if time is None else time
+    @cached_property
+    def _baselines(self) -> Baselines:
+        return Baselines(self.history.jobs)
 
 
 @dataclass(frozen=True)
@@ -218,16 +136,44 @@ class Judging:
 
 
 def judged_at(
-    backtest: Backtest, count: int, *, workers: int | None, executor: Executor | None = None
+    backtest: Backtest,
+    moments: Sequence[int],
+    *,
+    workers: int | None,
+    executor: Executor | None = None,
 ) -> list[Judged]:
-    """Forecasts at moments drawn evenly from the second half of a record, at which something waited.
+    """Forecasts at moments of a record.
 
-    Where some had not started when the record ended, they are moments whose horizon it covers. Of later ones
+    Raises:
+        ReplayError: a forecast could not be made.
+    """
+    found: list[Judged] = []
+    with (
+        crew_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (crew, _),
+        closing(crew.make(moments)) as news,
+    ):
+        for judged in news:
+            if isinstance(judged, str):
+                raise ReplayError(f"a forecast could not be made: {judged}")
+            found += judged
+    return sorted(found)
+
+
+class Span(NamedTuple):
+    """From when until when moments are drawn, microseconds on the history's clock."""
+
+    begin: int
+    end: int
+
+
+def second_half(backtest: Backtest) -> Span:
+    """The second half of a record, as far as what it says of horizons is whole.
+
+    Where some jobs had not started when the record ended, its last horizon is left out. Of moments in that
     nobody knows all starts, and the known ones are the early ones.
 
     Raises:
-        InputError: there are no such moments.
-        ReplayError: a forecast could not be made.
+        InputError: nothing is left.
     """
     first, last = backtest.history.jobs[0].submit, backtest.history.jobs[-1].submit
     until, horizon = backtest.record.until, backtest.settings.horizon
@@ -239,18 +185,20 @@ def judged_at(
             "which starts were within the horizon",
             hint="give a smaller --horizon, or a record that goes on for longer",
         )
+    return Span(begin, last)
+
+
+def moments_in(backtest: Backtest, span: Span, count: int, purpose: str = "moment") -> list[int]:
+    """Moments at which something waited, drawn evenly; fewer where there are hardly any.
+
+    Args:
+        backtest: the record, and the seed.
+        span: from when until when.
+        count: how many are wanted.
+        purpose: what they are for; draws for another purpose are other ones.
+    """
     drawn = (
-        begin + int(uniform(backtest.settings.seed, number, "moment") * (last - begin))
+        span.begin + int(uniform(backtest.settings.seed, number, purpose) * (span.end - span.begin))
         for number in range(_MOST_DRAWN * count)
     )
-    moments = list(islice((moment for moment in drawn if backtest.waits(moment)), count))
-    found: list[Judged] = []
-    with (
-        crew_for(Judging(backtest), len(moments), workers=workers, executor=executor) as (crew, _),
-        closing(crew.make(moments)) as news,
-    ):
-        for judged in news:
-            if isinstance(judged, str):
-                raise ReplayError(f"a forecast could not be made: {judged}")
-            found += judged
-    return sorted(found)
+    return list(islice((moment for moment in drawn if backtest.waits(moment)), count))

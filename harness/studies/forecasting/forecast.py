@@ -13,14 +13,15 @@ from harness.cluster.model import frozen
 from harness.policy import Never
 from harness.runs.estimates.distributions import EVER
 from harness.runs.estimates.present import Present
+from harness.studies.forecasting.calibration import Interval
 from harness.studies.forecasting.futures import Future, World
 from harness.studies.forecasting.paired import By, Displaced, Shift, displaced, preemptors, shifts
-from harness.studies.forecasting.quantiles import quantile
+from harness.studies.forecasting.past import Past
+from harness.studies.forecasting.quantiles import SHARES, Times, quantile, quantiles
+from harness.studies.forecasting.reasons import Reason
 
-SHARES = (0.1, 0.5, 0.9)
-"""The quantiles of a start; between the first and the last lie 80 % of the futures."""
-
-Times = tuple[float | None, float | None, float | None]
+SCHEMA = 2
+"""Of the JSON document; it grows by one with each change, and what was there stays as it was."""
 
 
 class Start(NamedTuple):
@@ -32,10 +33,14 @@ class Start(NamedTuple):
         queue: where it waits.
         priority: its priority.
         waited: how long it has waited, microseconds; None where nobody says.
-        times: the quantiles of `SHARES`, microseconds from now; None for later than the horizon.
+        times: the quantiles of `SHARES` in the futures, microseconds from now; None for later than the
+            horizon.
         unstarted: the share of the futures in which it has not started by the horizon.
         drawn_from: what its run time is drawn from.
         never: why it can never start; "" where it can.
+        reason: why it waits now; None where nobody looked.
+        interval: where its start lies in 80 of 100 cases, by how far forecasts of the history's own past were
+            off; None where too little is known of that.
     """
 
     place: int
@@ -47,10 +52,12 @@ class Start(NamedTuple):
     unstarted: float
     drawn_from: str
     never: str
+    reason: Reason | None = None
+    interval: Interval | None = None
 
 
 class Risk(NamedTuple):
-    """How likely a workload is preempted before all that waits now has started.
+    """How likely a workload is preempted before all that is asked about has started.
 
     Attributes:
         place: its place among those that are there.
@@ -82,6 +89,8 @@ class Forecast:
         notes: what was assumed or left out, in sentences.
         with_job: the same with one job more; None where there is none.
         others: the same on other clusters, by their names.
+        reasons: why each that waits does so now, by namespace and name.
+        past: how far forecasts of the history's own past were off.
     """
 
     world: World
@@ -90,12 +99,13 @@ class Forecast:
     notes: tuple[str, ...] = ()
     with_job: Forecast | None = None
     others: Mapping[str, Forecast] = field(default_factory=frozen)
+    reasons: Mapping[str, Reason] = field(default_factory=frozen)
+    past: Past = field(default_factory=Past)
 
     @cached_property
     def starts(self) -> list[Start]:
-        """Of each that waits, in the order in which they wait."""
-        waiting = [place for place, each in enumerate(self.world.now.present) if each.waits]
-        return [self._start(place, number) for number, place in enumerate(waiting)]
+        """Of each that waits and is asked about, in the order in which they wait."""
+        return [self._start(place, number) for number, place in enumerate(self.world.asked)]
 
     @cached_property
     def risks(self) -> list[Risk]:
@@ -158,6 +168,7 @@ class Forecast:
         """All of it as plain values; times in seconds from now."""
         settings, now = self.world.settings, self.world.now
         found: dict[str, Any] = {
+            "schema": SCHEMA,
             "now": self.time(0),
             "plugin": settings.plugin,
             "options": dict(settings.options),
@@ -166,6 +177,7 @@ class Forecast:
             "seed": settings.seed,
             "horizon_seconds": settings.horizon / SECOND,
             "running": len(now.running),
+            "past": self._plain_past(),
             "waiting": [self._plain(each) for each in self.starts],
             "unstarted": self.unstarted,
             "preempted": [
@@ -218,26 +230,51 @@ class Forecast:
                 name: None if time is None else self.time(time)
                 for name, time in zip(names, start.times, strict=True)
             },
+            "interval": self._plain_interval(start.interval),
             "unstarted": start.unstarted,
             "run_time_drawn_from": start.drawn_from,
+            **({} if start.reason is None else start.reason._asdict()),
             **({"never": start.never} if start.never else {}),
         }
 
     def _start(self, place: int, number: int) -> Start:
         each: Present = self.world.now.present[place]
-        times = [None if future.starts[number] < 0 else future.starts[number] for future in self.futures]
-        low, middle, high = (quantile(times, share) for share in SHARES)
+        starts = [None if future.starts[number] < 0 else future.starts[number] for future in self.futures]
+        times = quantiles(starts)
         return Start(
             place,
             each.job.id,
             each.queue,
             each.job.priority,
             each.waited,
-            (low, middle, high),
-            times.count(None) / len(times),
+            times,
+            starts.count(None) / len(starts),
             self.world.draws[place].source,
             self.never[place].why if place in self.never else "",
+            self.reasons.get(each.job.id),
+            None if place in self.never else self.past.interval(each.queue, times),
         )
+
+    def _plain_interval(self, interval: Interval | None) -> dict[str, Any] | None:
+        if interval is None:
+            return None
+        low, high, moments = interval
+        return {
+            "low_seconds": _seconds(low),
+            "high_seconds": _seconds(high),
+            "low": None if low is None else self.time(low),
+            "high": None if high is None else self.time(high),
+            "moments": moments,
+        }
+
+    def _plain_past(self) -> dict[str, Any]:
+        """How forecasts of the history's own past held, and why there is no interval where there is none."""
+        held = self.past.held
+        return {
+            "moments": len({each.moment for each in self.past.judged}),
+            "held": None if held is None else held.to_json(),
+            "lacks": self.past.lacks,
+        }
 
 
 def _shares(by: Sequence[By]) -> list[dict[str, Any]]:

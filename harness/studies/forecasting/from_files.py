@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError, TraceError
-from harness.base.options import resolve
+from harness.base.options import did_you_mean, resolve
 from harness.base.text import counted
 from harness.base.units import LONGEST, parse_duration
 from harness.cluster.changes.remake import require_manifests
@@ -27,20 +27,27 @@ from harness.runs.inputs import default_plugin, read_trace
 from harness.runs.outcome import outcome_of
 from harness.runs.questions import assumptions
 from harness.runs.run import Run
-from harness.studies.forecasting.backtest import Backtest, Coverage, coverage, judged_at
+from harness.studies.forecasting.backtest import Backtest
 from harness.studies.forecasting.forecast import Forecast
 from harness.studies.forecasting.futures import Future, Settings, World
 from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.items import futures_of
 from harness.studies.forecasting.new_job import QUEUE, names_queue, read_job, submitted
+from harness.studies.forecasting.past import FUTURES, Past, coverage_of, past_of
+from harness.studies.forecasting.reasons import reasons_in
 from harness.studies.forecasting.record import Record, record_of_trace
 from harness.studies.forecasting.record_of_run import record_of_run
+from harness.studies.forecasting.scores import Coverage, coverage
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.plugins import Plugins
     from harness.policy import Never
     from harness.trace.trace import Trace
+
+
+CALIBRATE = 40
+"""At so many moments of the past forecasts are made, to tell how far they are off."""
 
 
 class _Side(NamedTuple):
@@ -54,11 +61,13 @@ class _Side(NamedTuple):
     worlds: Sequence[tuple[World, Mapping[int, Never]]]
     notes: tuple[str, ...]
 
-    def forecast(self, played: Sequence[Sequence[Future]]) -> Forecast:
-        """What is to be expected by the futures of each of the worlds."""
+    def forecast(self, played: Sequence[Sequence[Future]], past: Past) -> Forecast:
+        """What is to be expected by the futures of each of the worlds, and by how far others were off."""
         made = None
         for (world, never), futures in reversed(list(zip(self.worlds, played, strict=True))):
-            made = Forecast(world, futures, never, self.notes, made)
+            made = Forecast(
+                world, futures, never, self.notes, made, reasons=frozen(reasons_in(world)), past=past
+            )
         assert made is not None
         return made
 
@@ -79,6 +88,8 @@ class Asked:
     now: int | None = None
     reader: str | None = None
     others: Mapping[str, str | Path | Cluster] = field(default_factory=frozen)
+    workloads: Sequence[str] = ()
+    calibrate: int = CALIBRATE
 
     def made(
         self,
@@ -95,13 +106,35 @@ class Asked:
             ReplayError: a future could not be played.
         """
         sides = [self._side(self.cluster, plugins, self.now)]
-        now = sides[0].worlds[0][0].now.at
+        first = sides[0].worlds[0][0]
+        now = first.now.at
         sides += [self._side(each, plugins, now) for each in self.others.values()]
         worlds = tuple(world for side in sides for world, _ in side.worlds)
         played = futures_of(worlds, self.futures, workers=workers, executor=executor, watch=watch)
+        past = self._judged_past(first, plugins, workers=workers, executor=executor)
         of_side = iter(played)
-        first, *others = [side.forecast([next(of_side) for _ in side.worlds]) for side in sides]
-        return replace(first, others=frozen(dict(zip(self.others, others, strict=True))))
+        made, *others = [side.forecast([next(of_side) for _ in side.worlds], past) for side in sides]
+        return replace(made, others=frozen(dict(zip(self.others, others, strict=True))))
+
+    def _judged_past(
+        self, world: World, plugins: Plugins, *, workers: int | None, executor: Executor | None
+    ) -> Past:
+        """How far forecasts of the history's own past were off."""
+        if not self.calibrate:
+            return Past(why="--calibrate 0 asks for none")
+        try:
+            cluster, settings = self._settings(self.cluster, plugins)
+            require_manifests(cluster)
+            backtest = self._backtest(cluster, settings, plugins, min(self.futures, FUTURES))
+        except TraceError:
+            return Past(
+                why="the history does not say when its jobs started; the folder of a run does, and a trace "
+                "with recorded_start and recorded_end"
+            )
+        except InputError as error:
+            return Past(why="; ".join(filter(None, (error.message, error.hint))))
+        now = world.now.at if world.dated else None
+        return past_of(backtest, self.calibrate, now, workers=workers, executor=executor)
 
     def _side(self, given: str | Path | Cluster, plugins: Plugins, at: int | None) -> _Side:
         """What futures on one cluster are made of.
@@ -131,13 +164,28 @@ class Asked:
                 if not lost or not by_queues
                 else None,
             )
-        worlds = [world_of(cluster, now, history, settings, why)]
+        worlds = [world_of(cluster, now, history, settings, why, self._named(now))]
         coming = worlds[0][0].coming
         if history is not None and coming is not None:
             notes += history.said_of_days(now.at, coming)
         if self.submit is not None:
             worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
         return _Side(worlds, tuple(notes))
+
+    def _named(self, now: Now) -> frozenset[str]:
+        """Those that are asked about, by namespace and name; none where all are.
+
+        Raises:
+            InputError: no workload of such a name waits.
+        """
+        waiting = {each.job.id for each in now.waiting}
+        asked = {name if "/" in name else f"default/{name}" for name in self.workloads}
+        if unknown := sorted(asked - waiting):
+            raise InputError(
+                f"no Workload or Pod {unknown[0]} waits for a start",
+                hint=did_you_mean(unknown[0], waiting) or "name it with its namespace, as NAMESPACE/NAME",
+            )
+        return frozenset(asked)
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
         """Check that Kueue's Workloads have queues to start from; who waits for another scheduler needs none.
@@ -175,7 +223,17 @@ class Asked:
                 f"{cluster.source} changes at times from now on, and a backtest begins at many moments",
                 hint="write dates as harness/from and harness/until, such as 2025-01-31T08:00:00Z",
             )
-        run, trace = self._past(plugins)
+        backtest = self._backtest(cluster, settings, plugins, self.futures)
+        found, half = coverage_of(backtest, moments, workers=workers, executor=executor)
+        return coverage(found, settings.horizon, half.begin)
+
+    def _backtest(self, cluster: Cluster, settings: Settings, plugins: Plugins, futures: int) -> Backtest:
+        """The history as a record of what happened, on its own clock.
+
+        Raises:
+            InputError: it is none, or does not say all that a forecast begins with.
+        """
+        run, trace = self._past(plugins) if self.history is not None else (None, ended_jobs(cluster, plugins))
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
         record: Record
         if run is None:
@@ -183,9 +241,7 @@ class Asked:
         else:
             queued = plugins.policy(run.info["policy"]["name"]).admits_by_queues(cluster)
             record = record_of_run(run, trace, cluster, queued=queued)
-        backtest = Backtest(cluster, history, record, settings, self.futures)
-        found = judged_at(backtest, moments, workers=workers, executor=executor)
-        return coverage(found, settings.horizon)
+        return Backtest(cluster, history, record, settings, futures)
 
     def _past(self, plugins: Plugins) -> tuple[Run | None, Trace]:
         """The history that is given, as a trace; and the run, where that is the folder of one."""
@@ -234,7 +290,8 @@ class Asked:
                 f"{source}: {settings.plugin} does not schedule it",
                 hint="a job that names a queue is one of Kueue's, a Pod without one is kube-scheduler's",
             )
-        world, never = world_of(more, now, history, settings, why)
+        asked = before.names and before.names | {now.present[own[0]].job.id}
+        world, never = world_of(more, now, history, settings, why, asked)
         if own[0] in never:
             raise InputError(f"{source}: it can never start: {never[own[0]].why}")
         return world, never

@@ -6,8 +6,9 @@ it is for. So the same futures can be played with one job more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.cluster.model import Cluster
@@ -50,10 +51,11 @@ class Future(NamedTuple):
 
     Attributes:
         number: which future.
-        starts: of each that waits now, in their order: when it first started, microseconds from now; -1 for
-            not until the end.
+        starts: of each that is asked about, in their order: when it first started, microseconds from now; -1
+            for not until the end.
         preemptions: in the order of their times.
-        end: when it was over, microseconds from now: all that waits had started, or the horizon came.
+        end: when it was over, microseconds from now: all that is asked about had started, or the horizon
+            came.
         stopped: why it was ended early, a livelock; "" where it was not.
     """
 
@@ -100,6 +102,8 @@ class World:
         draws: for each of those what its run time is drawn from.
         never: the places of those that can never start.
         coming: the jobs that may come; None where none do.
+        names: of those that wait the ones that are asked about; empty for all.
+        dated: whether the clock of the history is that of the cluster.
     """
 
     cluster: Cluster
@@ -108,15 +112,26 @@ class World:
     draws: Sequence[Draws]
     never: Collection[int]
     coming: Coming | None
+    names: frozenset[str] = frozenset()
+    dated: bool = False
+
+    @cached_property
+    def asked(self) -> Sequence[int]:
+        """The places of those that wait and are asked about."""
+        return [
+            place
+            for place, each in enumerate(self.now.present)
+            if each.waits and (not self.names or each.job.id in self.names)
+        ]
 
     def future(self, number: int) -> Future:
-        """Play a future until all that waits has started, or to the horizon.
+        """Play a future until all that is asked about has started, or to the horizon.
 
         Raises:
             PolicyError: the policy failed.
         """
         settings = self.settings
-        seen = _Seen(self.now.present, self.never)
+        seen = _Seen(self.now.present, self.asked, self.never)
         engine = Engine(
             self._arrivals(number),
             self.cluster,
@@ -127,10 +142,9 @@ class World:
         )
         policy = settings.policy.factory(self.cluster, engine.view, settings.options)
         outcome = engine.run(policy, name=settings.plugin)
-        waiting = [place for place, each in enumerate(self.now.present) if each.waits]
         return Future(
             number,
-            tuple(seen.starts.get(place, NEVER) for place in waiting),
+            tuple(seen.starts.get(place, NEVER) for place in self.asked),
             tuple(seen.preemptions),
             outcome.end,
             "" if outcome.stopped is None else outcome.stopped.told(),
@@ -158,21 +172,22 @@ class _Seen(NullRecorder):
 
     Args:
         present: those that are there; their places are the indexes of their jobs.
+        asked: the places of those that are waited for.
         never: the places of those that can never start.
     """
 
-    def __init__(self, present: Sequence[Present], never: Collection[int]) -> None:
+    def __init__(self, present: Sequence[Present], asked: Iterable[int], never: Collection[int]) -> None:
         self.starts: dict[int, int] = {}
         self.preemptions: list[Preemption] = []
         self._count = len(present)
         self._waiting = {place for place, each in enumerate(present) if each.waits}
         self._leaving = {place for place, each in enumerate(present) if each.leaving}
-        self._open = self._waiting.difference(never)
+        self._open = set(asked).difference(never)
         self._wanted: dict[int, int] = {}
         self._bound: dict[int, int] = {}
 
     def enough(self) -> bool:
-        """Whether all that waits has started."""
+        """Whether all that is asked about has started."""
         return not self._open
 
     def record(self, fact: Fact) -> None:

@@ -23,7 +23,12 @@ _NAMED = 3
 
 
 def world_of(
-    cluster: Cluster, now: Now, history: History | None, settings: Settings, why: str = ""
+    cluster: Cluster,
+    now: Now,
+    history: History | None,
+    settings: Settings,
+    why: str = "",
+    names: frozenset[str] = frozenset(),
 ) -> tuple[World, Mapping[int, Never]]:
     """What futures are made of, and by place which of those that are there can never start, with the reason.
 
@@ -35,6 +40,7 @@ def world_of(
         history: the jobs that ran; None for none.
         settings: of all futures.
         why: why there is no history.
+        names: of those that wait the ones that are asked about; empty for all.
 
     Raises:
         InputError: nothing says how long some of those that are there run.
@@ -62,6 +68,8 @@ def world_of(
         _draws(now, run_times, why),
         frozenset(never),
         None if known is None else known.coming,
+        names,
+        history is not None and history.dated,
     )
     return world, never
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.base.units import SECOND
 from harness.studies.forecasting.futures import LATER_ONE, NOBODY, Future
-from harness.studies.forecasting.quantiles import quantile
+from harness.studies.forecasting.quantiles import Times, quantile
 
 if TYPE_CHECKING:
-    from harness.studies.forecasting.forecast import Forecast, Start, Times
+    from harness.studies.forecasting.forecast import Forecast, Start
 
 MOVED = SECOND
 """A start that is moved by more than this is earlier or later."""
@@ -163,7 +163,8 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
 
     Args:
         forecast: on the first cluster.
-        other: on the other one; workloads that are on one of both only are left out.
+        other: on the other one; workloads that are on one of both only are left out, and
+            those that wait and are not asked about.
     """
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)
@@ -173,7 +174,7 @@ def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
     found = []
     for each in forecast.world.now.present:
         name = each.job.id
-        if name not in there:
+        if name not in there or (each.waits and name not in mine):
             continue
         moves = list(_moves(mine.get(name, ()), theirs.get(name, ())))
         back = list(_moves(theirs.get(name, ()), mine.get(name, ())))
@@ -209,7 +210,8 @@ def _taken(forecast: Forecast, future: Future, until: int) -> set[str]:
 
 def _starts(forecast: Forecast) -> Mapping[str, Sequence[int | None]]:
     """When each that waits starts, future by future; None for not by the horizon."""
-    waiting = [each.job.id for each in forecast.world.now.present if each.waits]
+    present = forecast.world.now.present
+    waiting = [present[place].job.id for place in forecast.world.asked]
     return {
         name: [None if each.starts[number] < 0 else each.starts[number] for each in forecast.futures]
         for number, name in enumerate(waiting)

@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+SHARES = (0.1, 0.5, 0.9)
+"""The quantiles of a start; between the first and the last lie 80 % of the futures."""
+
+Times = tuple[float | None, float | None, float | None]
+"""These quantiles, microseconds from now; None for later than the horizon."""
+
 
 def quantile(times: Sequence[int | None], share: float) -> float | None:
     """The time by which it has happened in a share of the futures; None where it has not in this many.
@@ -24,3 +30,9 @@ def quantile(times: Sequence[int | None], share: float) -> float | None:
     high = ordered[math.ceil(place)]
     found = low if low == high else low + (place - math.floor(place)) * (high - low)
     return None if math.isinf(found) else found
+
+
+def quantiles(times: Sequence[int | None]) -> Times:
+    """The quantiles of `SHARES`."""
+    low, middle, high = (quantile(times, share) for share in SHARES)
+    return low, middle, high

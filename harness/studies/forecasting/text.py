@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.base.text import aligned, counted, folded
 from harness.base.units import format_duration
-from harness.studies.forecasting.backtest import Coverage
-from harness.studies.forecasting.forecast import Forecast, Start, Times
+from harness.studies.forecasting.forecast import Forecast, Risk, Start
 from harness.studies.forecasting.paired import By, Displaced, Shift
+from harness.studies.forecasting.past import Past
+from harness.studies.forecasting.scores import CALIBRATED, REGRESSION, WEEK, Coverage
 
 _ROWS = 20
 
@@ -21,7 +22,7 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
         width: columns of the terminal.
         rows: how many rows each table has at most; None for all.
     """
-    parts = [*folded([_head(forecast)], width), ""]
+    parts = [*folded([_trust(forecast.past), _head(forecast)], width), ""]
     for name in forecast.others:
         parts += [*_of_cluster(forecast, name, width, rows), ""]
     if forecast.submitted is not None:
@@ -30,23 +31,33 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
         if other.submitted is not None:
             parts += [*_of_job(other, other.submitted, width, rows, f"with {name}, "), ""]
     names = _names(forecast)
-    if forecast.starts:
-        parts += [_table(_STARTS, [_start(each) for each in forecast.starts], rows, names, width), ""]
-    if forecast.risks:
-        risks = [
-            [_name(each.name), each.queue, "runs" if each.running else "waits",
-             f"{each.share:.0%}", _time(each.median), _by(each.by)]
-            for each in forecast.risks
-        ]  # fmt: skip
-        head = ["preempted", "queue", "now", "likely", "after (median)", "by"]
-        parts += [_table(head, risks, rows, names, width, left=(0, 1, 5)), ""]
-    else:
+    parts += [_workloads(forecast, rows, names, width), ""]
+    if not forecast.risks:
         parts += ["nobody is preempted in any future", ""]
     parts += folded([f"- {note}" for note in _notes(forecast)], width)
     return "\n".join(parts).rstrip()
 
 
-_STARTS = ["waits", "queue", "waited", "p10", "p50", "p90", "not started"]
+_WORKLOADS = ["workload", "queue", "now", "waited", "p10", "p50", "p90", "preempted", "by"]
+_INTERVALS = (_WORKLOADS.index("p10"), _WORKLOADS.index("p90"))
+
+
+def _workloads(
+    forecast: Forecast, rows: int | None, names: Mapping[int, Sequence[str]], width: int | None
+) -> str:
+    """Those that wait, in their order, then those that run and are preempted in any future."""
+    risks = {risk.place: risk for risk in forecast.risks}
+    table = [_start(each, risks.pop(each.place, None)) for each in forecast.starts]
+    asked = forecast.world.names
+    table += [
+        [_name(risk.name), risk.queue, "runs" if risk.running else "waits", *[""] * 4, *_risk(risk)]
+        for risk in risks.values()
+        if not asked
+    ]
+    known = any(row[at] for row in table for at in _INTERVALS)
+    columns = [at for at in range(len(_WORKLOADS)) if known or at not in _INTERVALS]
+    head, *cells = ([row[at] for at in columns] for row in [_WORKLOADS, *table])
+    return _table(head, cells, rows, names, width, left=(0, 1, 2, len(columns) - 1))
 
 
 def verdict(held: Coverage, width: int | None = None) -> str:
@@ -59,7 +70,49 @@ def verdict(held: Coverage, width: int | None = None) -> str:
         f"mean over {held.moments:,} moments: {held.by_moment:.1%}",
         f"median width of these intervals {size}, median error of the p50 {error}",
     ]
-    return "\n".join(folded(sentences, width))
+    head = [
+        "forecast",
+        "with interval",
+        "within",
+        "moments",
+        "width",
+        "interval score",
+        "pinball",
+        "p50 off by",
+    ]
+    rows = [_scores(name, each) for name, each in {"futures": held, **held.others}.items()]
+    return "\n".join([*folded(sentences, width), "", aligned([head, *rows], left=(0,), width=width)])
+
+
+def _scores(name: str, held: Coverage) -> list[str]:
+    """How one of several forecasts of the same starts held."""
+    printed = f"{held.printed:.0%}"
+    if not held.starts:
+        return [name, printed, *[""] * 6]
+    return [
+        name,
+        printed,
+        f"{held.covered:.1%}",
+        f"{held.by_moment:.1%}",
+        "later" if held.width is None else format_duration(round(held.width)),
+        format_duration(round(held.interval_score)),
+        format_duration(round(held.pinball)),
+        f"{held.factor:.1f} x",
+    ]
+
+
+def _trust(past: Past) -> str:
+    """How good such forecasts were on this history; why nobody knows where that is so."""
+    held = past.held
+    if past.lacks or held is None:
+        return past.lacks or "no interval is judged yet: too few moments of the history are before others"
+    calibrated = held.others[CALIBRATED]
+    factors = ", ".join(f"{held.others[name].factor:.1f} by the {name}" for name in (WEEK, REGRESSION))
+    return (
+        f"at {counted(calibrated.moments, 'moment')} of this history {calibrated.covered:.0%} of "
+        f"{counted(calibrated.starts, 'start')} came between p10 and p90, as 80 % should; the p50 was off by "
+        f"a factor of {held.factor:.1f} ({factors})"
+    )
 
 
 def _head(forecast: Forecast) -> str:
@@ -73,12 +126,18 @@ def _head(forecast: Forecast) -> str:
     )
 
 
-def _start(start: Start) -> list[str]:
+def _start(start: Start, risk: Risk | None) -> list[str]:
     waited = "" if start.waited is None else format_duration(start.waited)
-    row = [_name(start.name), start.queue, waited]
+    reason = "waits" if start.reason is None else start.reason.waits_for
+    row = [_name(start.name), start.queue, "never" if start.never else reason, waited]
     if start.never:
-        return [*row, "never", "never", "never", "100%"]
-    return [*row, *_times(start.times), f"{start.unstarted:.0%}"]
+        return [*row, "", "never", "", "", ""]
+    low, high = ("", "") if start.interval is None else map(_or_later, start.interval[:2])
+    return [*row, low, _or_later(start.times[1]), high, *(["0%", ""] if risk is None else _risk(risk))]
+
+
+def _risk(risk: Risk) -> list[str]:
+    return [f"{risk.share:.0%}", _by(risk.by)]
 
 
 def _of_cluster(forecast: Forecast, name: str, width: int | None, rows: int | None) -> Iterator[str]:
@@ -103,7 +162,7 @@ def _shift(row: Shift) -> list[str]:
     else:
         by = "" if row.shift is None else f"{'-' if row.shift < 0 else '+'}{_time(abs(row.shift))}"
         cells += [
-            *(_times(of)[1] for of in (row.after, row.before)),
+            *(_or_later(of[1]) for of in (row.after, row.before)),
             f"{row.earlier:.0%}",
             f"{row.later:.0%}",
             by,
@@ -123,9 +182,12 @@ def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
     """What the job that is to be submitted would do."""
-    low, middle, high = _times(job.times)
+    middle = _or_later(job.times[1])
     starts = middle if middle in ("now", "later") else f"in {middle}"
-    sentence = f"{where}{_name(job.name)} would start {starts} (p10 {low}, p90 {high})"
+    sentence = f"{where}{_name(job.name)} would start {starts}"
+    if job.interval is not None:
+        low, high = map(_or_later, job.interval[:2])
+        sentence += f" (p10 {low}, p90 {high})"
     if job.unstarted:
         sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
     displaced = forecast.displaced
@@ -163,6 +225,12 @@ def _displaced(row: Displaced) -> list[str]:
 
 def _notes(forecast: Forecast) -> Iterator[str]:
     yield from forecast.notes
+    waiting, most = len(forecast.world.now.waiting), forecast.past.most
+    if not forecast.past.lacks and waiting > most:
+        yield (
+            f"{waiting:,} wait now, and at most {most:,} did at any moment of the past: load has grown, and "
+            "intervals may be too narrow"
+        )
     drawn = ", ".join(f"{source} ({count:,})" for source, count in forecast.drawn_from.items())
     yield f"run times are drawn from {drawn}"
     if forecast.unstarted:
@@ -199,9 +267,8 @@ def _names(forecast: Forecast) -> dict[int, list[str]]:
     return {0: [_name(each.name) for each in every], 1: [each.queue for each in every]}
 
 
-def _times(times: Times) -> tuple[str, str, str]:
-    low, middle, high = ("later" if time is None else _time(time) for time in times)
-    return low, middle, high
+def _or_later(time: float | None) -> str:
+    return "later" if time is None else _time(time)
 
 
 def _time(time: float) -> str:

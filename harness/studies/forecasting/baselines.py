@@ -1,0 +1,196 @@
+"""Two forecasts that anybody would try first: they tell what it is worth to play futures.
+
+One takes the waits of the queue in the last week. The other one is quantile regression (Koenker and Bassett:
+Regression Quantiles, Econometrica 46, 1978) on what is known when a job is submitted. Both know only those
+starts that were before the moment.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from harness.base.units import DAY, SECOND
+from harness.runs.estimates.traits import Traits
+from harness.studies.forecasting.quantiles import SHARES, Times, quantile
+
+if TYPE_CHECKING:
+    from harness.runs.estimates.coming_jobs import Past
+
+WEEK = 7 * DAY
+
+RECENT = 1000
+"""The regression is over this many starts, the latest ones."""
+
+LEAST = 50
+"""With fewer starts than this there is no regression."""
+
+_QUEUES = 20
+_LARGEST = 25.0
+_UNKNOWN: Times = (None, None, None)
+
+
+class Baselines:
+    """What the starts of a history say at any moment.
+
+    Args:
+        jobs: of the history; those without a start count for nothing.
+    """
+
+    def __init__(self, jobs: Iterable[Past]) -> None:
+        started = [(job.start, job.submit, job) for job in jobs if job.start is not None]
+        started.sort(key=lambda each: each[:2])
+        self._jobs = [job for *_, job in started]
+        self._starts = [start for start, *_ in started]
+        self._lines = {"": _Line(self._jobs)}
+        by_queue: dict[str, list[Past]] = {}
+        for job in self._jobs:
+            by_queue.setdefault(job.traits.queue, []).append(job)
+        self._lines.update((queue, _Line(several)) for queue, several in by_queue.items())
+        self._named = sorted(by_queue, key=lambda queue: (-len(by_queue[queue]), queue))[1 : _QUEUES + 1]
+
+    def at(self, now: int) -> Baseline:
+        """What both say at a moment, microseconds on the history's clock."""
+        return Baseline(self, now)
+
+    def started(self, since: int, until: int) -> Sequence[Past]:
+        """The jobs that started after one time and up to another one, in that order."""
+        return self._jobs[bisect_right(self._starts, since) : bisect_right(self._starts, until)]
+
+    def latest(self, now: int) -> Sequence[Past]:
+        """The latest of those that had started by a time."""
+        last = bisect_right(self._starts, now)
+        return self._jobs[max(0, last - RECENT) : last]
+
+    def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
+        """What is known of a job when it is submitted, as numbers.
+
+        These are its size and its limit, its priority, the hour of the day, how many wait before it in its
+        queue and in all queues, and which queue it is in.
+        """
+        hour = 2 * math.pi * (submit % DAY) / DAY
+        own = self._lines.get(traits.queue)
+        return [
+            1.0,
+            math.log1p(float(traits.size.rpartition(" ")[2] or 0)),
+            math.log1p(float(traits.limit or 0) / SECOND),
+            float(priority),
+            math.sin(hour),
+            math.cos(hour),
+            math.log1p(self._lines[""].waiting(submit)),
+            math.log1p(0 if own is None else own.waiting(submit)),
+            *(float(traits.queue == queue) for queue in self._named),
+        ]
+
+
+class Baseline:
+    """What two simple forecasts say at a moment.
+
+    Args:
+        of: what is known at any moment.
+        now: the moment, microseconds on the history's clock.
+    """
+
+    def __init__(self, of: Baselines, now: int) -> None:
+        self._of, self._now = of, now
+
+    def week(self, queue: str, waited: int) -> Times:
+        """The mean wait in a queue, of those that started in the last week and had waited longer than this.
+
+        Where none of them had, all of them count; where none started, those of all queues do. The outer
+        quantiles are those of the same waits.
+
+        Args:
+            queue: the queue.
+            waited: how long the job has waited, microseconds.
+
+        Returns:
+            The times from now, microseconds; None for each where nothing started in that week.
+        """
+        waits = self._week.get(queue) or [wait for each in self._week.values() for wait in each]
+        left = [wait - waited for wait in waits if wait > waited] or waits
+        if not left:
+            return _UNKNOWN
+        return quantile(left, SHARES[0]), sum(left) / len(left), quantile(left, SHARES[2])
+
+    @cached_property
+    def _week(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for job in self._of.started(self._now - WEEK, self._now):
+            assert job.start is not None
+            found.setdefault(job.traits.queue, []).append(job.start - job.submit)
+        return found
+
+    def regression(self, traits: Traits, priority: int, waited: int) -> Times:
+        """The quantiles of a job's wait by quantile regression, less what it has waited already.
+
+        Returns:
+            The times from now, microseconds; None for each where there is no regression.
+        """
+        if self._fitted is None:
+            return _UNKNOWN
+        columns, fitted = self._fitted
+        known = self._of.known(traits, priority, self._now - waited)
+        found = []
+        for weights in fitted:
+            log = sum(known[column] * weight for column, weight in zip(columns, weights, strict=True))
+            found.append(max(0.0, math.expm1(min(log, _LARGEST)) * SECOND - waited))
+        low, middle, high = sorted(found)
+        return low, middle, high
+
+    @cached_property
+    def _fitted(self) -> tuple[list[int], list[list[float]]] | None:
+        """Which of the numbers count, and their weights for each of `SHARES`; None for too few starts."""
+        jobs = self._of.latest(self._now)
+        if len(jobs) < LEAST:
+            return None
+        rows = [self._of.known(job.traits, job.arrival[0].priority, job.submit) for job in jobs]
+        columns = [0] + [at for at in range(1, len(rows[0])) if len({row[at] for row in rows}) > 1]
+        known = [[row[at] for at in columns] for row in rows]
+        waits = [math.log1p(((job.start or 0) - job.submit) / SECOND) for job in jobs]
+        return columns, [fitted(known, waits, share) for share in SHARES]
+
+
+def fitted(known: Sequence[Sequence[float]], values: Sequence[float], share: float) -> list[float]:
+    """The weights of a linear quantile regression, by the dual of its linear programme.
+
+    Args:
+        known: a row of numbers for each value; the first number is 1.
+        values: what is to be told by them.
+        share: the quantile, between 0 and 1.
+    """
+    import numpy as np
+    from scipy.optimize import linprog
+
+    matrix = np.array(known)
+    scale = np.maximum(np.abs(matrix).max(axis=0), 1e-9)  # numbers of one size, for the solver
+    scaled = matrix / scale
+    dual: Any = linprog(
+        -np.array(values),
+        A_eq=scaled.T,
+        b_eq=(1 - share) * scaled.sum(axis=0),
+        bounds=(0, 1),
+        method="highs",
+    )
+    if dual.status:  # columns that say the same, which has no single answer: what is likely without them
+        return [float(np.quantile(values, share)), *[0.0] * (matrix.shape[1] - 1)]
+    return [float(each) for each in -dual.eqlin.marginals / scale]
+
+
+class _Line:
+    """How many waited at any time.
+
+    Args:
+        jobs: with their starts, ascending by these.
+    """
+
+    def __init__(self, jobs: Sequence[Past]) -> None:
+        self._submits = sorted(job.submit for job in jobs)
+        self._starts = [job.start for job in jobs if job.start is not None]
+
+    def waiting(self, at: int) -> int:
+        """How many had been submitted before a time and had not started by then."""
+        return max(0, bisect_left(self._submits, at) - bisect_right(self._starts, at))

@@ -1,0 +1,40 @@
+"""The reason for which each workload waits now, as `harness simulate` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.studies.forecasting.futures import World
+from harness.studies.simulation.instant import Scheduler
+from harness.studies.simulation.judging import Judge
+from harness.studies.simulation.moment import Dump
+
+
+class Reason(NamedTuple):
+    """Why a workload waits now.
+
+    Attributes:
+        waits_for: `quota`, `nodes`, `victims`, `checks` or `turn`; `starts` for one that starts now, and
+            `never` for one that never can.
+        why: what decided, in the words of `harness explain`.
+    """
+
+    waits_for: str
+    why: str
+
+
+def reasons_in(world: World) -> Mapping[str, Reason]:
+    """The reasons of all that wait, by namespace and name: by the scheduler's first instant.
+
+    Raises:
+        PolicyError: the policy failed.
+    """
+    settings = world.settings
+    moment = Dump(world.cluster, Scheduler(settings.policy, settings.options, settings.losses))
+    answers = Judge(moment, moment.played()).answers()
+    return {
+        name: Reason(answer.waits_for or answer.verdict, answer.why)
+        for answer in answers
+        for name in answer.ids
+    }
