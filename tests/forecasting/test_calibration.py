@@ -29,10 +29,16 @@ from harness.trace.generate.uniform import uniform
 HORIZON = 7 * DAY
 
 
+def week(middle: float) -> tuple[float, float, float]:
+    """Waits of the last week that say the same as the futures."""
+    return middle, middle, middle
+
+
 def judged(moment: int, middle: float, came: float, name: str = "job", queue: str = "q") -> Judged:
     """A forecast whose futures all say the same; times in hours, the moment in days."""
     at = moment * DAY
-    return Judged(at, f"{name}-{moment}", (round(middle * HOUR),), at + round(came * HOUR), queue)
+    start = round(middle * HOUR)
+    return Judged(at, f"{name}-{moment}", (start,), at + round(came * HOUR), queue, week(start))
 
 
 def test_an_interval_covers_what_its_past_promises() -> None:
@@ -55,7 +61,7 @@ def test_a_moment_counts_once_however_many_wait_at_it() -> None:
     """A thousand are late by a day at one of forty moments; at all others everybody starts as forecast."""
     past = [judged(number, 2, 2) for number in range(39)]
     crowd = [judged(39, 2, 26, name=f"late-{number}") for number in range(1000)]
-    interval = Errors([*past, *crowd], HORIZON).by(None).interval("q", 2 * HOUR)
+    interval = Errors([*past, *crowd], HORIZON).by(None).interval("q", 2 * HOUR, week(2 * HOUR))
     assert interval is not None
     assert (interval.low, interval.high) == (pytest.approx(2 * HOUR), pytest.approx(2 * HOUR))
 
@@ -63,8 +69,8 @@ def test_a_moment_counts_once_however_many_wait_at_it() -> None:
 def test_there_is_no_interval_by_fewer_moments_than_it_takes() -> None:
     """Of eight errors none is beyond nine in ten."""
     past = [judged(number, 2, 2 + number) for number in range(LEAST)]
-    assert Errors(past[1:], HORIZON).by(None).interval("q", 2 * HOUR) is None
-    interval = Errors(past, HORIZON).by(None).interval("q", 2 * HOUR)
+    assert Errors(past[1:], HORIZON).by(None).interval("q", 2 * HOUR, week(2 * HOUR)) is None
+    interval = Errors(past, HORIZON).by(None).interval("q", 2 * HOUR, week(2 * HOUR))
     assert interval is not None
     assert interval.high == pytest.approx((2 + LEAST - 1) * HOUR)
     assert interval.moments == LEAST
@@ -75,7 +81,10 @@ def test_what_has_not_come_counts_as_later() -> None:
     known = [judged(number, 2, 2) for number in range(10)]
     open_ones = [judged(10 + number, 2, 24 * 20) for number in range(10)]
     errors = Errors([*known, *open_ones], 60 * DAY)
-    early, late = errors.by(20 * DAY + HOUR).interval("q", 2 * HOUR), errors.by(None).interval("q", 2 * HOUR)
+    early, late = (
+        errors.by(20 * DAY + HOUR).interval("q", 2 * HOUR, week(2 * HOUR)),
+        errors.by(None).interval("q", 2 * HOUR, week(2 * HOUR)),
+    )
     assert early is not None
     assert late is not None
     assert early.high is None
@@ -87,7 +96,7 @@ def test_nothing_is_known_of_later_moments() -> None:
     past = [judged(number, 2, 3) for number in range(20)]
     later = [judged(20 + number, 2, 20) for number in range(20)]
     one, other = (Errors(several, HORIZON).by(20 * DAY) for several in (past, [*past, *later]))
-    assert one.interval("q", HORIZON) == other.interval("q", HORIZON)
+    assert one.interval("q", HORIZON, week(HORIZON)) == other.interval("q", HORIZON, week(HORIZON))
     assert one.moments == other.moments == 20
 
 
@@ -99,7 +108,7 @@ def test_queues_and_waits_that_are_alike_have_their_own_intervals() -> None:
     calibration = Errors([*short, *long, *other], HORIZON).by(None)
     highs = {}
     for name, middle in (("q", 1), ("q", 40), ("other", 1), ("third", 40)):
-        interval = calibration.interval(name, middle * HOUR)
+        interval = calibration.interval(name, middle * HOUR, week(middle * HOUR))
         assert interval is not None
         assert interval.high is not None
         highs[name, middle] = interval.high / HOUR
@@ -139,11 +148,11 @@ def ran(submit: float, wait: float, queue: str = "q", size: int = 1) -> Past:
 def test_the_week_is_that_of_the_queue_and_of_those_that_waited_as_long() -> None:
     """One of 2 h and one of 6 h; whoever has waited 3 h is one of the second kind."""
     past = [ran(100, 2), ran(101, 6), ran(100, 50, queue="other"), ran(-200, 90)]
-    week = Baselines(past).at(110 * HOUR)
-    assert week.week("q", 0) == (2 * HOUR, 4 * HOUR, 6 * HOUR)
-    assert week.week("q", 3 * HOUR) == (3 * HOUR, 3 * HOUR, 3 * HOUR)
-    assert week.week("q", 9 * HOUR) == (2 * HOUR, 4 * HOUR, 6 * HOUR)
-    assert week.week("third", 0)[1] == 4 * HOUR
+    last = Baselines(past).at(110 * HOUR)
+    assert last.week("q", 0) == (2 * HOUR, 4 * HOUR, 6 * HOUR)
+    assert last.week("q", 3 * HOUR) == (3 * HOUR, 3 * HOUR, 3 * HOUR)
+    assert last.week("q", 9 * HOUR) == (2 * HOUR, 4 * HOUR, 6 * HOUR)
+    assert last.week("third", 0)[1] == 4 * HOUR
     assert Baselines(past).at(-150 * HOUR).week("q", 0) == (None, None, None)
 
 
@@ -215,7 +224,7 @@ def test_a_record_gives_the_forecast_its_interval(tmp_path: Path) -> None:
     assert "the p50 was off by a factor of 1.0 (" in first
     document = found.to_json()
     assert document["schema"] == 2
-    assert document["waiting"][0]["interval"]["high"] == document["waiting"][0]["p50"]
+    assert document["waiting"][0]["interval"]["p90"] == document["waiting"][0]["p50"]
     assert document["past"]["moments"] == 12
     assert set(document["past"]["held"]["others"]) == {CALIBRATED, WEEK, REGRESSION}
     with ThreadPoolExecutor(2) as executor:

@@ -85,7 +85,7 @@ class Backtest:
             return []
         world, truth = found
         futures = [world.future(number) for number in range(self.futures)]
-        baseline = self._baselines.at(moment)
+        baseline = self.baselines.at(moment)
         judged = []
         for number, place in enumerate(world.asked):
             if place in truth:
@@ -105,7 +105,8 @@ class Backtest:
         return judged
 
     @cached_property
-    def _baselines(self) -> Baselines:
+    def baselines(self) -> Baselines:
+        """What the starts of the history say at any moment."""
         return Baselines(self.history.jobs)
 
 

@@ -55,6 +55,11 @@ class Start(NamedTuple):
     reason: Reason | None = None
     interval: Interval | None = None
 
+    @property
+    def middle(self) -> float | None:
+        """The median of its start, by the interval if there is one, else by the futures."""
+        return self.times[1] if self.interval is None else self.interval.middle
+
 
 class Risk(NamedTuple):
     """How likely a workload is preempted before all that is asked about has started.
@@ -252,19 +257,18 @@ class Forecast:
             self.world.draws[place].source,
             self.never[place].why if place in self.never else "",
             self.reasons.get(each.job.id),
-            None if place in self.never else self.past.interval(each.queue, times),
+            None if place in self.never else self.past.interval(each.queue, times, each.waited or 0),
         )
 
     def _plain_interval(self, interval: Interval | None) -> dict[str, Any] | None:
         if interval is None:
             return None
-        low, high, moments = interval
+        names = [f"p{round(100 * share)}" for share in SHARES]
+        times = list(zip(names, interval.times, strict=True))
         return {
-            "low_seconds": _seconds(low),
-            "high_seconds": _seconds(high),
-            "low": None if low is None else self.time(low),
-            "high": None if high is None else self.time(high),
-            "moments": moments,
+            **{f"{name}_seconds": _seconds(time) for name, time in times},
+            **{name: None if time is None else self.time(time) for name, time in times},
+            "moments": interval.moments,
         }
 
     def _plain_past(self) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import NamedTuple
 
-from harness.studies.forecasting.quantiles import Times, quantiles
+from harness.studies.forecasting.quantiles import SHARES, Times, quantiles
 
 _UNKNOWN: Times = (None, None, None)
+_OUTSIDE = 2 / (1 - (SHARES[2] - SHARES[0]))
+"""What a start outside of its interval costs for each unit of time."""
 
 
 class Judged(NamedTuple):
@@ -42,3 +45,25 @@ class Judged(NamedTuple):
 def within(time: float | None, horizon: int) -> float:
     """A time as far as the horizon, where all that is later counts as then."""
     return horizon if time is None else min(time, horizon)
+
+
+class Held(NamedTuple):
+    """A forecast and what came, as far as the horizon; microseconds from the moment."""
+
+    moment: int
+    low: float
+    middle: float
+    high: float
+    came: float
+
+    @property
+    def interval_score(self) -> float:
+        """The width, and ten times what the start is outside by (Winkler, 1972); microseconds."""
+        outside = max(self.low - self.came, 0.0) + max(self.came - self.high, 0.0)
+        return self.high - self.low + _OUTSIDE * outside
+
+    @property
+    def pinball(self) -> float:
+        """The mean pinball loss of the three quantiles, microseconds."""
+        misses = ((self.came - time, share) for time, share in zip(self[1:4], SHARES, strict=True))
+        return fmean(max(share * miss, (share - 1) * miss) for miss, share in misses)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from harness.base.text import counted
 from harness.studies.forecasting.backtest import Backtest, Span, judged_at, moments_in, second_half
+from harness.studies.forecasting.baselines import Baseline
 from harness.studies.forecasting.calibration import LEAST, Calibration, Errors, Interval
 from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.quantiles import Times
@@ -26,12 +27,14 @@ class Past:
         horizon: of their futures, microseconds.
         now: what time it is on the history's clock, microseconds; None if it has another clock.
         why: why there are none, in words that a sentence goes on with; "" where there are some.
+        baseline: the waits of the last week; None where there are no forecasts.
     """
 
     judged: tuple[Judged, ...] = ()
     horizon: int = 0
     now: int | None = None
     why: str = ""
+    baseline: Baseline | None = None
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -65,9 +68,17 @@ class Past:
             )
         return ""
 
-    def interval(self, queue: str, times: Times) -> Interval | None:
-        """The interval of a start, by the quantiles of the futures; None where too little is known."""
-        return self.calibration.interval(queue, times[1]) if self.judged else None
+    def interval(self, queue: str, times: Times, waited: int) -> Interval | None:
+        """The interval of a start; None where too little is known.
+
+        Args:
+            queue: where the workload waits.
+            times: the quantiles of its starts in the futures.
+            waited: how long it has waited, microseconds.
+        """
+        if self.baseline is None:
+            return None
+        return self.calibration.interval(queue, times[1], self.baseline.week(queue, waited))
 
 
 def past_of(
@@ -96,7 +107,7 @@ def past_of(
     span = Span(first + (last - first) // 4, last)
     drawn = moments_in(backtest, span, moments, "calibration") if last > first else []
     judged = judged_at(backtest, drawn, workers=workers, executor=executor)
-    return Past(tuple(judged), backtest.settings.horizon, now)
+    return Past(tuple(judged), backtest.settings.horizon, now, baseline=backtest.baselines.at(last))
 
 
 def coverage_of(

@@ -6,20 +6,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.base.errors import InputError
 from harness.base.units import MINUTE, SECOND
 from harness.cluster.model import frozen
 from harness.studies.forecasting.calibration import Errors
-from harness.studies.forecasting.judged import Judged, within
-from harness.studies.forecasting.quantiles import SHARES, Times
+from harness.studies.forecasting.judged import Held, Judged, within
+from harness.studies.forecasting.quantiles import Times
 
 CALIBRATED, WEEK, REGRESSION = "calibrated", "mean wait of the week", "quantile regression"
 """The forecasts that are judged beside the futures as they are."""
-
-_OUTSIDE = 2 / (1 - (SHARES[2] - SHARES[0]))
-"""What a start outside of its interval costs for each unit of time (Winkler)."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +72,6 @@ class Coverage:
         return found
 
 
-class _Held(NamedTuple):
-    """One forecast and what came, as far as the horizon; microseconds."""
-
-    moment: int
-    low: float
-    middle: float
-    high: float
-    came: float
-
-
 def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -> Coverage:
     """How forecasts held; what starts after the horizon counts as not started, in futures and in truth.
 
@@ -117,9 +104,8 @@ def _calibrated(judged: Sequence[Judged], horizon: int) -> Callable[[Judged], Ti
     by_moment = {moment: errors.by(moment) for moment in {each.moment for each in judged}}
 
     def forecast(each: Judged) -> Times | None:
-        middle = each.futures[1]
-        found = by_moment[each.moment].interval(each.queue, middle)
-        return None if found is None else (found.low, middle, found.high)
+        found = by_moment[each.moment].interval(each.queue, each.futures[1], each.week)
+        return None if found is None else found.times
 
     return forecast
 
@@ -132,7 +118,7 @@ def _coverage(
 ) -> Coverage:
     made = [(each, forecast(each)) for each in judged]
     rows = [
-        _Held(
+        Held(
             each.moment,
             within(times[0], horizon),
             within(times[1], horizon),
@@ -159,18 +145,8 @@ def _coverage(
         None if math.isinf(width) else width,
         median(errors) if errors else None,
         len(rows) / len(judged),
-        fmean(map(_interval_score, rows)),
-        fmean(map(_pinball, rows)),
+        fmean(row.interval_score for row in rows),
+        fmean(row.pinball for row in rows),
         fmean(abs(math.log((row.came + MINUTE) / (row.middle + MINUTE))) for row in rows),
         frozen(others),
     )
-
-
-def _interval_score(row: _Held) -> float:
-    outside = max(row.low - row.came, 0.0) + max(row.came - row.high, 0.0)
-    return row.high - row.low + _OUTSIDE * outside
-
-
-def _pinball(row: _Held) -> float:
-    misses = ((row.came - time, share) for time, share in zip(row[1:4], SHARES, strict=True))
-    return fmean(max(share * miss, (share - 1) * miss) for miss, share in misses)

@@ -132,8 +132,8 @@ def _start(start: Start, risk: Risk | None) -> list[str]:
     row = [_name(start.name), start.queue, "never" if start.never else reason, waited]
     if start.never:
         return [*row, "", "never", "", "", ""]
-    low, high = ("", "") if start.interval is None else map(_or_later, start.interval[:2])
-    return [*row, low, _or_later(start.times[1]), high, *(["0%", ""] if risk is None else _risk(risk))]
+    low, high = ("", "") if start.interval is None else map(_or_later, start.interval.times[::2])
+    return [*row, low, _or_later(start.middle), high, *(["0%", ""] if risk is None else _risk(risk))]
 
 
 def _risk(risk: Risk) -> list[str]:
@@ -182,11 +182,11 @@ def _of_job(
     forecast: Forecast, job: Start, width: int | None, rows: int | None, where: str = ""
 ) -> Iterator[str]:
     """What the job that is to be submitted would do."""
-    middle = _or_later(job.times[1])
+    middle = _or_later(job.middle)
     starts = middle if middle in ("now", "later") else f"in {middle}"
     sentence = f"{where}{_name(job.name)} would start {starts}"
     if job.interval is not None:
-        low, high = map(_or_later, job.interval[:2])
+        low, high = map(_or_later, job.interval.times[::2])
         sentence += f" (p10 {low}, p90 {high})"
     if job.unstarted:
         sentence += f", and not by the horizon in {job.unstarted:.0%} of the futures"
