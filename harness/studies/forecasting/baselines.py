@@ -68,8 +68,8 @@ class Baselines:
     def known(self, traits: Traits, priority: int, submit: int) -> list[float]:
         """What is known of a job when it is submitted, as numbers.
 
-        These are its size and its limit, its priority, the hour of the day, how many wait before it in its
-        queue and in all queues, and which queue it is in.
+        These are its size, its limit, its priority, the hour of the day and its queue. Two more say how many
+        wait before it, in its queue and in all queues.
         """
         hour = 2 * math.pi * (submit % DAY) / DAY
         own = self._lines.get(traits.queue)

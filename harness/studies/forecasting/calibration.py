@@ -7,8 +7,8 @@ at it. The
 share that is to lie outside follows what recent intervals missed (Gibbs, Candes: Adaptive Conformal Inference
 Under Distribution Shift, 2021).
 
-An interval is around the median of the futures, or around the geometric mean of that and of the mean wait of
-the week: around the one whose intervals had the smaller interval score until now.
+An interval is around one of two centres: the median of the futures, or the geometric mean of that and of the
+mean wait of the week. The better one is that whose intervals had the smaller interval score until now.
 """
 
 from __future__ import annotations

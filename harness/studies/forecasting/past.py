@@ -63,8 +63,8 @@ class Past:
         if self.calibration.moments < LEAST:
             return (
                 f"no interval is given: at {counted(self.calibration.moments, 'moment')} of the history "
-                f"something waited, and {LEAST} are needed to say how far off forecasts are; a longer "
-                "history, or --calibrate with a larger number, has more"
+                f"something waited, and {LEAST} are needed. A longer history has more, and a larger "
+                "--calibrate looks at more"
             )
         return ""
 
