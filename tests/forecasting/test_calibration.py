@@ -15,6 +15,7 @@ from cli_environment import called
 from live_worlds import MONDAY, cluster, manifests, queue, workload
 
 import harness
+from harness.base.errors import OptionError
 from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.runs.estimates.coming_jobs import Past
 from harness.runs.estimates.traits import Traits
@@ -247,6 +248,8 @@ def test_too_short_a_past_says_what_is_needed(tmp_path: Path) -> None:
     none = harness.forecast(cluster(*THERE), history=path, calibrate=0, **asked)
     assert none.past.judged == ()
     assert none.past.lacks.endswith("--calibrate 0 asks for none")
+    with pytest.raises(OptionError, match="calibrate: -1 is not a number of moments"):
+        harness.forecast(cluster(*THERE), history=path, calibrate=-1, **asked)
 
 
 def test_more_than_ever_waited_is_told(tmp_path: Path) -> None:
@@ -255,6 +258,7 @@ def test_more_than_ever_waited_is_told(tmp_path: Path) -> None:
     found = harness.forecast(
         world, history=recorded(tmp_path), futures=1, calibrate=LEAST, workers=1, workloads=["next"]
     )
+    assert text(found).startswith("intervals are by 9 moments of this history, too few to say how often")
     assert "2 wait now, and at most 1 did at any moment of the past: load has grown" in text(found)
 
 

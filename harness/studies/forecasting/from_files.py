@@ -255,6 +255,8 @@ class Asked:
         """A cluster, and what is chosen for all futures on it."""
         if self.futures < 1:
             raise OptionError(f"futures: {self.futures} is not a number of futures")
+        if self.calibrate < 0:
+            raise OptionError(f"calibrate: {self.calibrate} is not a number of moments")
         cluster = load_cluster(Path(given)) if isinstance(given, (str, Path)) else given
         policy = plugins.policy(self.plugin or scheduler_of(cluster))
         return cluster, Settings(

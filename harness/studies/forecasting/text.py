@@ -105,7 +105,8 @@ def _trust(past: Past) -> str:
     """How good such forecasts were on this history; why nobody knows where that is so."""
     held = past.held
     if past.lacks or held is None:
-        return past.lacks or "no interval is judged yet: too few moments of the history are before others"
+        moments = counted(past.calibration.moments, "moment")
+        return past.lacks or f"intervals are by {moments} of this history, too few to say how often they hold"
     calibrated = held.others[CALIBRATED]
     factors = ", ".join(f"{held.others[name].factor:.1f} by the {name}" for name in (WEEK, REGRESSION))
     return (
