@@ -17,7 +17,7 @@ PICTURE = ROOT / "docs" / "rooms.svg"
 
 ROOMS = (
     *("base", "cluster", "policy", "plugins", "trace", "readers", "models", "engine", "runs"),
-    *("analysis", "studies", "api", "testing", "cli"),
+    *("analysis", "testing", "studies", "api", "cli"),
 )
 """The rooms, each above those that may import it. What plugins register stands above traces, since a trace is
 read by a registered reader."""

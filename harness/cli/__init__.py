@@ -29,6 +29,7 @@ COMMANDS = {
     "demo": ("harness.cli.demo", "Replay one of the traces that come with harness."),
     "sweep": ("harness.cli.sweep", "Replay many settings as one experiment."),
     "tune": ("harness.cli.tune", "Search for weights, quotas and settings that are better than today's."),
+    "bench": ("harness.cli.bench", "Score policies in named tasks, and check what others submit."),
     "experiment": ("harness.cli.experiment", "Show what an experiment found, or compare its settings."),
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
     "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import harness
-from harness import api
 from harness.analysis.export.openmetrics import write_openmetrics
 from harness.analysis.export.perfetto import write_perfetto
 from harness.base.units import HOUR
 from harness.plugins import load
+from harness.runs.inputs import read_cluster, read_trace
 from harness.testing.checks import check_run
 from harness.trace.bundled import BUNDLED, bundled_path
 
@@ -42,8 +42,8 @@ def test_bundled_traces_are_there() -> None:
 def test_replays_are_what_could_be(tmp_path: Path) -> None:
     """Three hours of the synthetic mix by every plugin that takes its nodes; no rule is broken."""
     path = bundled_path("mix")
-    trace = api.read_trace(path, load())
-    cluster = api.read_cluster(path.with_suffix(".cluster.yaml"), trace)
+    trace = read_trace(path, load())
+    cluster = read_cluster(path.with_suffix(".cluster.yaml"), trace)
     for plugin in PLUGINS:
         run = harness.replay(path, plugin=plugin, until="3h", output=tmp_path)
         assert run.info["outcome"]["jobs"] > 0

@@ -107,6 +107,8 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(place)
         assert called(["replay", "traces/philly.parquet", "-q", "-p", "none", "-p", "none@strict"]) == 0
         assert called(["sweep", "small-sweep.yaml", "-q", "--workers", "1"]) == 0
+        line = ["bench", "run", "hpc2n", "-p", "none", "--twins", "2", "-q", "--workers", "1"]
+        assert called(line) == 0
     return place
 
 
@@ -146,7 +148,7 @@ def test_help_opens_with_one_sentence_and_ends_with_examples(name: str, command:
     assert max(map(len, shown.split("\n"))) <= 100
 
 
-@pytest.mark.parametrize("group", ["trace", "cluster", "experiment", "plugins"])
+@pytest.mark.parametrize("group", ["trace", "cluster", "experiment", "bench", "plugins"])
 def test_a_group_lists_whole_sentences_about_its_commands(group: str, harness: Callable) -> None:
     """As the list of all commands does; click's own ends with dots where a line is full."""
     listed = harness(group, "--help").out.partition("Commands:\n")[2].partition("Examples:\n")[0]

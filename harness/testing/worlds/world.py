@@ -11,12 +11,12 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from harness.api import replay
 from harness.base.units import INT64_MAX, SECOND, exact_duration
 from harness.cluster.changes.timed import has_times
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
+from harness.runs.request import Request
 from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes, pod_group
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from harness.plugins import Plugins
     from harness.policy import PolicyFactory
-    from harness.runs.run import Run
+from harness.runs.run import Run
 
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
 """The built-in policies, for which a world has options."""
@@ -176,16 +176,16 @@ class World:
         Raises:
             HarnessError: as `harness.replay` does.
         """
-        return replay(
+        request = Request(
             self.trace,
             plugin=plugin,
             cluster=self.cluster if self.uses_nodes(plugin) else self.pool,
             options=self.options.get(str(plugin), {}) if options is None else options,
             output=folder,
-            plugins=plugins,
             ignore_events=plugin not in PLUGINS,
             **self._settings(changed),
         )
+        return request.run(plugins=plugins)
 
     def faults(self, run: Run, *, rules: Iterable[str] | None = None) -> list[Broken]:
         """What is wrong with a run of this world; see `harness.testing.checks.check_run`.

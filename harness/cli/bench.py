@@ -1,0 +1,226 @@
+"""`harness bench`: named tasks that anybody's policy can enter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.base.errors import CheckError, InputError
+from harness.base.text import printable
+from harness.cli.context import loaded_plugins
+from harness.cli.group import Group
+from harness.cli.sweep_progress import SweepBar
+
+if TYPE_CHECKING:
+    from harness.plugins import Plugins
+    from harness.studies.benchmark.submission import Submission
+    from harness.studies.benchmark.suite import Suite, Task
+
+_TASKS = click.argument("tasks", nargs=-1, metavar="[TASK]...")
+_SUITE = click.option(
+    "--suite", "suite_name", default="sched-1.0", show_default=True, metavar="NAME|FILE",
+    help="The suite of tasks, or a file with tasks of your own.",
+)  # fmt: skip
+_SEED = click.option(
+    "--seed", type=click.IntRange(min=1), metavar="N",
+    help="Replay weeks that this seed draws anew from the record, not the task's own.",
+)  # fmt: skip
+_TWINS = click.option(
+    "--twins", type=click.IntRange(min=2), metavar="N",
+    help="Replay so many twins. [default: as many as the task says]",
+)  # fmt: skip
+_OUTPUT = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=Path("results/bench"), show_default=True,
+    metavar="DIR", help="Results are kept in DIR/SUITE, a folder for each policy.",
+)  # fmt: skip
+_WORKERS = click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N",
+    help="Run N replays at once, each in its own process. [default: the cores, or fewer if memory is short]",
+)  # fmt: skip
+
+
+@click.group(
+    cls=Group,
+    epilog="""\b
+Examples:
+  harness bench run hpc2n -p none --twins 2
+  harness bench table hpc2n --twins 2""",
+)
+def bench() -> None:
+    """Score policies in named tasks, and check what others submit."""
+
+
+@bench.command(
+    epilog="""\b
+Examples:
+  harness bench run hpc2n -p none --twins 2
+  harness bench run hpc2n -p none -p backfill --twins 2"""
+)
+@_TASKS
+@click.option("-p", "--plugin", "names", multiple=True, metavar="NAME", help="A policy; may be repeated.")
+@_SEED
+@_TWINS
+@_SUITE
+@_OUTPUT
+@_WORKERS
+@click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
+@click.pass_context
+def run(
+    ctx: click.Context,
+    tasks: tuple[str, ...],
+    names: tuple[str, ...],
+    seed: int | None,
+    twins: int | None,
+    suite_name: str,
+    output: Path,
+    workers: int | None,
+    quiet: bool,
+) -> None:
+    """Replay policies in tasks, beside the built-in policies that make the scale.
+
+    What is there already is not replayed again, so the same command goes on where it was stopped. The folder
+    of each policy is a submission. Without --plugin only the built-in policies are replayed.
+    """
+    from harness.studies.benchmark.running import reference, run_task
+    from harness.studies.benchmark.scores import values_of
+    from harness.studies.benchmark.submission import Result
+
+    plugins = loaded_plugins(ctx)
+    for name in names:
+        plugins.policy(name)
+    suite, failed = _suite(suite_name, tasks, twins), 0
+    home = output / suite.name
+    for task in suite.tasks.values():
+        with SweepBar(shown=not quiet) as bar:
+            scale = reference(task, plugins, home, seed=seed, workers=workers, watch=bar.update)
+        for name in names:
+            with SweepBar(shown=not quiet) as bar:
+                made = run_task(
+                    task, [name], plugins, home / name, seed=seed, workers=workers, watch=bar.update
+                )
+            if not made.items.filter(state="failed").is_empty():
+                error = made.items.filter(state="failed")["error"][0].split("\n")[0]
+                click.echo(printable(f"{task.name}: {name} failed: {error}"), err=True)
+                failed += 1
+                continue
+            result = Result(task.name, seed, task.twins, scale.score(values_of(made, task)[name]))
+            submission = _submission(home / name, suite, name, plugins).with_result(result)
+            submission.write(home / name)
+    click.echo(_table(suite, home, plugins, seed, "text"))
+    if failed:
+        raise CheckError(f"{failed:,} results are missing, since replays failed")
+
+
+@bench.command(
+    epilog="""\b
+Examples:
+  harness bench table hpc2n --twins 2
+  harness bench table hpc2n --twins 2 --format markdown"""
+)
+@_TASKS
+@_SEED
+@_TWINS
+@_SUITE
+@_OUTPUT
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
+    help="For a terminal, a page or a program.",
+)  # fmt: skip
+@click.pass_context
+def table(
+    ctx: click.Context,
+    tasks: tuple[str, ...],
+    seed: int | None,
+    twins: int | None,
+    suite_name: str,
+    output: Path,
+    form: str,
+) -> None:
+    """Print the scores of all policies that have been run.
+
+    0 is the worst built-in policy, and 1 the best. Built-in policies that are not there are replayed first.
+    """
+    suite = _suite(suite_name, tasks, twins)
+    click.echo(_table(suite, output / suite.name, loaded_plugins(ctx), seed, form))
+
+
+@bench.command(
+    epilog="""\b
+Examples:
+  harness bench check results/bench/sched-1.0/none
+  harness bench check results/bench/sched-1.0/none -o results/bench"""
+)
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
+@_SUITE
+@_OUTPUT
+@_WORKERS
+@click.pass_context
+def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, workers: int | None) -> None:
+    """Judge a submission by its decisions, and compute its scores anew.
+
+    The exit code is 1 if a run breaks a rule, or if a score is not what its decisions lead to. The policy
+    itself need not be installed.
+    """
+    from dataclasses import replace
+
+    from harness.studies.benchmark.running import reference
+    from harness.studies.benchmark.submission import Submission, faults_of
+
+    submission = Submission.read(folder)
+    suite, plugins = _suite(suite_name, (), None), loaded_plugins(ctx)
+    if submission.suite != suite.name:
+        raise InputError(f"{folder} is of {submission.suite}, not of {suite.name}", hint="--suite names it")
+    wrong = 0
+    for result in submission.results:
+        task = replace(suite.task(result.task), twins=result.twins)
+        scale = reference(task, plugins, output / suite.name, seed=result.seed, workers=workers)
+        faults = faults_of(folder, submission, result, task, plugins, scale)
+        wrong += bool(faults)
+        called = task.called(result.seed)
+        click.echo(printable(f"{called}: {'; '.join(faults) or 'as its decisions say'}"))
+    if wrong:
+        raise CheckError(f"{wrong:,} of {len(submission.results):,} results are refused")
+
+
+def _suite(name: str, tasks: Iterable[str], twins: int | None) -> Suite:
+    """The suite with these of its tasks, all by default, and with so many twins of each."""
+    from dataclasses import replace
+
+    from harness.studies.benchmark.suite import Suite, load_suite
+
+    whole = load_suite(name)
+    chosen: list[Task] = [whole.task(each) for each in tasks] or list(whole.tasks.values())
+    some = {task.name: replace(task, twins=task.twins if twins is None else twins) for task in chosen}
+    return Suite(whole.name, some)
+
+
+def _submission(folder: Path, suite: Suite, name: str, plugins: Plugins) -> Submission:
+    """What is there of a submission, or a new one."""
+    from harness.studies.benchmark.submission import FILE, Submission
+
+    if (folder / FILE).is_file():
+        return Submission.read(folder)
+    return Submission(suite.name, name, plugins.policy(name).clairvoyant)
+
+
+def _table(suite: Suite, home: Path, plugins: Plugins, seed: int | None, form: str) -> str:
+    import json
+
+    from harness.studies.benchmark import table as tables
+    from harness.studies.benchmark.running import reference
+    from harness.studies.benchmark.submission import FILE, Submission
+
+    scales = {name: reference(task, plugins, home, seed=seed) for name, task in suite.tasks.items()}
+    there = [Submission.read(path.parent) for path in sorted(home.glob(f"*/{FILE}"))]
+    scores = tables.scores_of(scales, there, seed)
+    if form == "json":
+        return json.dumps(tables.to_json(scores), indent=2)
+    return tables.markdown(scores) if form == "markdown" else printable_lines(tables.text(scores))
+
+
+def printable_lines(text: str) -> str:
+    """Several lines without characters that steer a terminal."""
+    return "\n".join(printable(line) for line in text.split("\n"))

@@ -1,0 +1,115 @@
+"""Runs tasks: each policy in each task is an experiment over twins, so what is there is not made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.base.errors import RunError
+from harness.plugins import Plugins
+from harness.studies.benchmark.scores import Scale, Score, Values, scales, scored, values_of
+from harness.studies.benchmark.suite import Task
+from harness.studies.experiments.evaluation import Made
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.preparation import prepared
+from harness.studies.experiments.specification import Arm, ItemKeep
+from harness.studies.experiments.sweep import State, Sweep
+
+BUILT_IN = "built-in"
+"""The folder of the built-in policies, beside those of submissions."""
+
+Watch = Callable[[State, Made | None], None]
+
+
+class Reference(NamedTuple):
+    """What the built-in policies reach in a task.
+
+    Attributes:
+        values: policy -> its values.
+        scales: the scale of each objective that counts.
+    """
+
+    values: Mapping[str, Values]
+    scales: Sequence[Scale]
+
+    def score(self, values: Values) -> Score:
+        """The score of a policy."""
+        return scored(self.scales, values)
+
+    @property
+    def scores(self) -> Mapping[str, Score]:
+        """Built-in policy -> its score."""
+        return {name: self.score(values) for name, values in self.values.items()}
+
+
+def run_task(
+    task: Task,
+    policies: Sequence[str],
+    plugins: Plugins,
+    output: Path,
+    *,
+    seed: int | None = None,
+    keep: ItemKeep = "all",
+    workers: int | None = None,
+    watch: Watch | None = None,
+) -> Experiment:
+    """Replay policies on the twins of a task; what is there is not made again.
+
+    Args:
+        task: which one.
+        policies: registered names.
+        plugins: which have them.
+        output: the folder in which the task's folder is.
+        seed: draws weeks of the record anew.
+        keep: what is kept of each replay.
+        workers: how many processes; see `harness.sweep`.
+        watch: hears of the beginning, and of each replay.
+
+    Raises:
+        InputError: a file is not that of the task, or there is no such policy.
+        RunError: something cannot be written.
+    """
+    task.check()
+    spec = task.spec([Arm(name, name) for name in policies], seed, keep=keep)
+    return Sweep(prepared(spec, plugins), output).run(workers=workers, watch=watch)
+
+
+def reference(
+    task: Task,
+    plugins: Plugins,
+    output: Path,
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+    watch: Watch | None = None,
+) -> Reference:
+    """What the built-in policies reach in a task; they are replayed unless they are there.
+
+    Args:
+        task: which one.
+        plugins: which have the policies.
+        output: the folder of the suite.
+        seed: draws weeks of the record anew.
+        workers: how many processes; see `harness.sweep`.
+        watch: hears of the beginning, and of each replay.
+
+    Raises:
+        InputError: a file is not that of the task.
+        RunError: something cannot be written, or a replay failed.
+    """
+    home = output / BUILT_IN
+    made = run_task(
+        task, task.built_in, plugins, home, seed=seed, keep="metrics", workers=workers, watch=watch
+    )
+    failed = made.items.filter(state="failed")
+    if not failed.is_empty():
+        raise RunError(f"task {task.name}: a built-in policy failed: {failed['error'][0]}")
+    values = values_of(made, task)
+    frame = made.to_polars().filter(scope="all").select("metric", "better").unique()
+    directions = dict(frame.rows())
+    better = {
+        objective: directions[objective.partition("{")[0]]
+        for objective in dict.fromkeys(name for of in values.values() for name in of)
+    }
+    return Reference(values, scales(task, values, better))

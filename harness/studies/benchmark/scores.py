@@ -1,0 +1,176 @@
+"""Scores: how good a policy is beside the built-in ones, between the worst of them (0) and the best (1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from harness.analysis.comparison.changes import PRACTICAL
+from harness.analysis.comparison.statistics.frontier import undominated
+from harness.plugins.measurement import Measurement
+from harness.studies.benchmark.suite import Task
+from harness.studies.experiments.experiment import Experiment
+from harness.studies.experiments.objectives import Estimate, Judged, estimate, plain_mean
+
+LACKING = -1.0
+"""The score of an objective that has no value: as far below the worst built-in as the best is above it."""
+
+Values = Mapping[str, Mapping[int, float | None]]
+"""Objective -> twin -> value, None where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The values of an objective that stand for 0 and 1.
+
+    Attributes:
+        group: what the objective tells of.
+        objective: its name, with its resource.
+        worst: the mean over twins of the built-in that is worst in it.
+        best: the same of the one that is best.
+    """
+
+    group: str
+    objective: str
+    worst: float
+    best: float
+
+    def score(self, value: float | None) -> float:
+        """The score of a value; linear beyond both ends."""
+        return LACKING if value is None else (value - self.worst) / (self.best - self.worst)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How good a policy is in a task.
+
+    Attributes:
+        score: the mean over the groups, over all twins, with its interval.
+        groups: group -> the same of its objectives.
+        objectives: objective -> its mean value over twins; None where it has none.
+    """
+
+    score: Estimate
+    groups: Mapping[str, Estimate]
+    objectives: Mapping[str, float | None]
+
+
+def values_of(experiment: Experiment, task: Task) -> Mapping[str, Values]:
+    """Policy -> the values of a task's objectives, twin by twin.
+
+    Raises:
+        RunError: an item is damaged, or nothing was made.
+    """
+    judged = Judged(experiment, _measured(experiment, task))
+    found: dict[str, dict[str, Mapping[int, float | None]]] = {}
+    for objective in judged.objectives:
+        of_settings = judged.values(objective)
+        for setting in judged.settings:
+            policy = str(setting.point["plugin"])
+            found.setdefault(policy, {})[called(objective)] = of_settings[setting.item].values
+    return found
+
+
+def values_of_rows(rows: Sequence[Sequence[Measurement]], task: Task) -> Values:
+    """The values of a task's objectives in some replays, the first of them as twin 1."""
+    found: dict[str, dict[int, float | None]] = {}
+    for metric in _metrics(task):
+        for twin, measured in enumerate(rows, start=1):
+            for row in measured:
+                if (row.metric, row.scope) == (metric, "all") and row.resource in ("", task.resource):
+                    found.setdefault(called(row), {})[twin] = row.value
+    return found
+
+
+def called(row: Measurement) -> str:
+    """An objective as texts name it."""
+    return f"{row.metric}{{resource={row.resource}}}" if row.resource else row.metric
+
+
+def scales(task: Task, built_in: Mapping[str, Values], better: Mapping[str, str]) -> list[Scale]:
+    """The scale of every objective in which the built-in policies differ by more than 1 %, as in comparisons.
+
+    Args:
+        task: whose objectives.
+        built_in: policy -> its values.
+        better: objective -> `higher` or `lower`.
+    """
+    found = []
+    for group, metrics in task.objectives.items():
+        for objective in better:
+            if objective.partition("{")[0] not in metrics:
+                continue
+            means = [
+                mean for values in built_in.values() if (mean := _mean(values.get(objective, {}))) is not None
+            ]
+            if not means:
+                continue
+            low, high = min(means), max(means)
+            if high - low > PRACTICAL * max(abs(low), abs(high)):
+                ends = (low, high) if better[objective] == "higher" else (high, low)
+                found.append(Scale(group, objective, *ends))
+    return found
+
+
+def scored(on: Sequence[Scale], values: Values) -> Score:
+    """The score of a policy.
+
+    Args:
+        on: the scale of every objective that counts.
+        values: what the policy reached.
+    """
+    twins = sorted({twin for of in values.values() for twin in of}) or [1]
+    groups: dict[str, list[float]] = {}
+    for group in dict.fromkeys(scale.group for scale in on):
+        mine = [scale for scale in on if scale.group == group]
+        groups[group] = [
+            fsum(scale.score(values.get(scale.objective, {}).get(twin)) for scale in mine) / len(mine)
+            for twin in twins
+        ]
+    of_twins = [fsum(of[at] for of in groups.values()) / max(1, len(groups)) for at in range(len(twins))]
+    return Score(
+        _estimated(of_twins),
+        {group: _estimated(of) for group, of in groups.items()},
+        {objective: _mean(of) for objective, of in values.items()},
+    )
+
+
+def pareto_ranks(scores: Mapping[str, Score]) -> Mapping[str, int]:
+    """Policy -> its rank: 1 if no other beats it in all groups, 2 if only those of rank 1 do, and so on."""
+    left = dict(scores)
+    found: dict[str, int] = {}
+    rank = 1
+    while left:
+        names = list(left)
+        best = undominated([[-group.value for group in left[name].groups.values()] for name in names])
+        found |= {names[place]: rank for place in best}
+        left = {name: left[name] for place, name in enumerate(names) if place not in best}
+        rank += 1
+    return found
+
+
+def _estimated(values: Sequence[float]) -> Estimate:
+    return estimate(values) if len(values) > 1 else plain_mean(values)
+
+
+def _mean(values: Mapping[int, float | None]) -> float | None:
+    """The mean over the twins that have a value; None where none has."""
+    there = [value for value in values.values() if value is not None]
+    return fsum(there) / len(there) if there else None
+
+
+def _metrics(task: Task) -> list[str]:
+    return [metric for metrics in task.objectives.values() for metric in metrics]
+
+
+def _measured(experiment: Experiment, task: Task) -> list[str]:
+    """A task's objectives as far as they were measured, in the task's order."""
+    table = experiment.to_polars().filter(scope="all").select("metric", "resource").unique()
+    there = set(table.rows())
+    return [
+        f"{metric}{{resource={resource}}}" if resource else metric
+        for metric in _metrics(task)
+        for resource in ("", task.resource)
+        if (metric, resource) in there
+    ]

@@ -1,0 +1,256 @@
+"""The tasks of a benchmark: what each consists of, fixed by a version and by the sums of its files.
+
+Traces are public, so weeks that nobody has seen are drawn anew: whoever judges chooses a seed, and it decides
+which blocks of the record come, and how fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from harness.base.errors import Fault, InputError, OptionError, SpecError
+from harness.base.frozen import Frozen
+from harness.base.options import did_you_mean
+from harness.cluster.derive import find_cluster
+from harness.cluster.yaml.documents import read_specification
+from harness.cluster.yaml.fields import Fields
+from harness.cluster.yaml.scalars import settled
+from harness.runs.labels import checked_label
+from harness.studies.experiments.specification import SHAKE, Arm, ItemKeep, Seeds, Spec
+from harness.trace.bundled import BUNDLED, bundled_path
+from harness.trace.generate.uniform import key_of
+
+FOLDER = Path(__file__).parent / "suites"
+"""Where the suites are that come with harness."""
+
+NEWEST = "sched-1.0"
+"""The suite that is meant unless another one is named."""
+
+MOST_TASKS = 12
+LARGEST_SEED = 1_000_000
+
+_PER_SEED = 1_000
+_FACTORS = ("9/10", "1", "11/10")
+"""By how much a seed scales arrivals beside what the task says."""
+
+_HINT = "docs/benchmark.md describes every field"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of a suite.
+
+    Attributes:
+        suite: the name of the suite.
+        name: of the task.
+        about: what it is, in a line.
+        trace: the file of the trace; its cluster lies beside it.
+        patch: the file of a patch over the cluster, with what changes over time; None for none.
+        sums: file -> the sum that it must have.
+        resource: the resource that objectives are about, such as `nvidia.com/gpu`.
+        settings: what `harness replay` is given, by the names of its options.
+        built_in: the policies that make the scale of scores.
+        twins: how many twins of the trace are replayed.
+        shake: what is moved in a twin, as `--shake` takes it.
+        record: the window that weeks are drawn from anew.
+        blocks: the length of what is drawn as one.
+        objectives: group -> metrics.
+    """
+
+    suite: str
+    name: str
+    about: str
+    trace: Path
+    patch: Path | None
+    sums: Mapping[Path, str]
+    resource: str
+    settings: Mapping[str, str]
+    built_in: tuple[str, ...]
+    twins: int
+    shake: str
+    record: str
+    blocks: str
+    objectives: Mapping[str, tuple[str, ...]]
+
+    def check(self) -> None:
+        """Check that the files are those that the task is about.
+
+        Raises:
+            InputError: one of them is another, or is not there.
+        """
+        for path, expected in self.sums.items():
+            try:
+                found = sha256(path.read_bytes()).hexdigest()
+            except OSError as error:
+                raise InputError(f"task {self.name}: {path} cannot be read: {error.strerror}") from error
+            if found != expected:
+                raise InputError(
+                    f"task {self.name}: {path} is not the file of {self.suite}: its sum is {found[:12]}…, "
+                    f"and {expected[:12]}… is expected",
+                    hint="install harness anew, or check the file out again",
+                )
+
+    def called(self, seed: int | None) -> str:
+        """The name of the task's folder; weeks that a seed draws have one of their own."""
+        return self.name if seed is None else f"{self.name}-seed-{seed}"
+
+    def spec(
+        self, arms: Sequence[Arm], seed: int | None = None, *, twins: int | None = None, keep: ItemKeep
+    ) -> Spec:
+        """The experiment of some policies.
+
+        Args:
+            arms: the policies.
+            seed: draws weeks of the record anew; None for the task's own weeks.
+            twins: how many twins, or how many draws; the task's own number by default.
+            keep: what is kept of each replay.
+
+        Raises:
+            OptionError: the seed or the number of twins is out of its range.
+        """
+        count = self.twins if twins is None else twins
+        if not 1 <= count <= _PER_SEED:
+            raise OptionError(f"twins: {count} is not a number from 1 to {_PER_SEED:,}")
+        settings, seeds = dict(self.settings), Seeds(count, of=SHAKE, by=self.shake)
+        if seed is not None:
+            if not 1 <= seed <= LARGEST_SEED:
+                raise OptionError(f"seed: {seed} is not a number from 1 to {LARGEST_SEED:,}")
+            settings["window"] = self.record
+            settings["scale-arrivals"] = self._faster(seed)
+            seeds = Seeds(count, seed * _PER_SEED + 1, by=self.blocks)
+        return Spec(
+            name=self.called(seed),
+            source=f"task {self.name} of {self.suite}",
+            traces=Frozen({self.trace.stem: self.trace}),
+            arms=tuple(arms),
+            patches=Frozen({"": self.patch}),
+            settings=Frozen(settings),
+            seeds=seeds,
+            keep=keep,
+        )
+
+    def _faster(self, seed: int) -> str:
+        """How fast jobs arrive in the weeks of a seed, as a fraction."""
+        from harness.base.units import exact_number
+
+        drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]
+        return str(exact_number(self.settings.get("scale-arrivals", "1")) * exact_number(drawn))
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Named tasks.
+
+    Attributes:
+        name: with its version, such as `sched-1.0`.
+        tasks: name -> task.
+    """
+
+    name: str
+    tasks: Mapping[str, Task]
+
+    def task(self, name: str) -> Task:
+        """A task by its name.
+
+        Raises:
+            OptionError: there is none of that name.
+        """
+        if name not in self.tasks:
+            raise OptionError(f"{self.name} has no task {name!r}", hint=did_you_mean(name, self.tasks))
+        return self.tasks[name]
+
+    @property
+    def built_in(self) -> list[str]:
+        """The built-in policies of all tasks, each once."""
+        return list(dict.fromkeys(name for task in self.tasks.values() for name in task.built_in))
+
+
+def load_suite(given: str | Path = NEWEST) -> Suite:
+    """A suite by its name, or one of your own by its file.
+
+    Raises:
+        SpecError: the file cannot be read, or is faulty; every fault with its field.
+        OptionError: no suite of that name comes with harness.
+    """
+    path = Path(given)
+    if path.suffix not in (".yaml", ".yml"):
+        path = FOLDER / f"{given}.yaml"
+        if not path.is_file():
+            known = sorted(each.stem for each in FOLDER.glob("*.yaml"))
+            raise OptionError(
+                f"no suite {str(given)!r} comes with harness", hint=did_you_mean(str(given), known)
+            )
+    content = settled(read_specification(path, "a suite of tasks", hint=_HINT)[0])
+    faults: list[Fault] = []
+    fields = Fields(content, "", faults)
+    name = fields.string("suite", required=True)
+    found = {}
+    every = fields.child("every-task")
+    common = {key: every.raw(key) for key in every}
+    of_tasks = fields.child("tasks")
+    unread: list[str] = []
+    for each in of_tasks:
+        _named(each, f"tasks.{each}", faults)
+        own = Fields({**common, **_mapping(of_tasks.raw(each))}, "", faults, each)
+        found[each] = _task(name, each, own, path.parent)
+        unread += own.unread()
+    if not 1 <= len(found) <= MOST_TASKS:
+        faults.append(Fault("tasks", f"has {len(found):,}; a suite has 1 to {MOST_TASKS} tasks"))
+    faults += [Fault(name, "is not known here") for name in (*fields.unread(), *unread)]
+    if faults:
+        raise SpecError(str(path), faults, hint=_HINT)
+    return Suite(name, Frozen(found))
+
+
+def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
+    trace = _file(fields, "trace", folder)
+    patch = _file(fields, "patch", folder) if "patch" in fields else None
+    cluster = find_cluster(trace)
+    if cluster is None:
+        fields.fault("trace", "has no cluster beside it")
+    files = {"trace": trace, "cluster": cluster, "patch": patch}
+    given = fields.strings("sha256")
+    sums = {path: given.get(called, "") for called, path in files.items() if path is not None}
+    redrawn = fields.child("redrawn")
+    objectives = fields.child("objectives")
+    return Task(
+        suite=suite,
+        name=name,
+        about=fields.string("about", required=True),
+        trace=trace,
+        patch=patch,
+        sums=Frozen(sums),
+        resource=fields.string("resource", required=True),
+        settings=Frozen(fields.strings("settings")),
+        built_in=fields.texts("built-in"),
+        twins=fields.integer("twins", 5, least=2, most=_PER_SEED),
+        shake=fields.string("shake", required=True),
+        record=redrawn.string("window", required=True),
+        blocks=redrawn.string("blocks", required=True),
+        objectives=Frozen({group: objectives.texts(group) for group in objectives}),
+    )
+
+
+def _file(fields: Fields, name: str, folder: Path) -> Path:
+    """A bundled trace by its name, or a file beside the suite."""
+    text = fields.string(name, required=True)
+    if text in BUNDLED:
+        return bundled_path(text)
+    if text and not (folder / text).is_file():
+        fields.fault(name, f"is neither a bundled trace nor a file: {folder / text}")
+    return folder / text
+
+
+def _named(name: str, where: str, faults: list[Fault]) -> None:
+    try:
+        checked_label(name)
+    except OptionError as error:
+        faults.append(Fault(where, error.message))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
