@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from harness.base.confined import limit_memory
 from harness.base.errors import HarnessError
 from harness.cli.tool_server.folders import Folders
 
@@ -20,7 +21,7 @@ _LARGEST_DOCUMENT = 4_000_000
 def main() -> None:
     """Answer the question."""
     question = json.load(sys.stdin)
-    _limit(question["memory"])
+    limit_memory(question["memory"])
     json.dump(answer(question), sys.stdout)
 
 
@@ -42,17 +43,6 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"error": "the answer is too large; ask about fewer jobs, or a shorter time"}
     shown = text if len(text) <= _LARGEST_TEXT else f"{text[:_LARGEST_TEXT]}\n… the rest is in the document"
     return {"text": shown, "document": document}
-
-
-def _limit(memory: int) -> None:
-    """Let the process have this many bytes at most, where the system can say so."""
-    try:
-        import resource
-    except ImportError:
-        return
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    bound = memory if most == resource.RLIM_INFINITY else min(memory, most)
-    resource.setrlimit(resource.RLIMIT_DATA, (bound, most))
 
 
 if __name__ == "__main__":

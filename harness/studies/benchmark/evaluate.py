@@ -1,0 +1,255 @@
+"""`harness.evaluate`: how good a policy is in a task, as a search loop asks it thousands of times."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Any
+
+from harness.base.errors import InputError, OptionError
+from harness.base.frozen import Frozen
+from harness.base.memo import Memo
+from harness.base.units import parse_quantity, round_up
+from harness.plugins import load
+from harness.plugins.measurement import Measurement
+from harness.studies.benchmark.judging import Twin
+from harness.studies.benchmark.policy_source import packed
+from harness.studies.benchmark.running import Reference, reference
+from harness.studies.benchmark.scores import Score, values_of_rows
+from harness.studies.benchmark.server import received, send
+from harness.studies.benchmark.suite import NEWEST, Task, load_suite
+from harness.studies.experiments.preparation import prepared
+from harness.studies.experiments.specification import PLUGIN, SEED, Arm
+
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "SYSTEMROOT", "LD_LIBRARY_PATH")
+"""What of the environment the processes see that run policies: nothing that could be a secret."""
+
+_SIZE = 1 << 28
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of a policy in a task. Equal policies give equal evaluations.
+
+    Attributes:
+        task: the name of the task, with the seed of its weeks if there is one.
+        error: what the policy failed with; "" if it did not.
+        score: 0 for the worst built-in policy and 1 for the best; None with an error.
+        low, high: its 95 % interval over twins; None of one twin.
+        groups: `served`, `waited`, `shared` and `disrupted`, as far as they count -> their scores.
+        metrics: objective -> its mean over twins.
+        lost_most: the objective with the lowest score, in a sentence.
+        worst_queue: the queue whose jobs are delayed most in the first twin, in a sentence.
+        jobs: the three jobs that were held up longest in the first twin -> what happened to each.
+        printed: what the policy printed, its beginning.
+        held: the limits that the system holds: `memory`, `output`, `files`, `processes and network`.
+    """
+
+    task: str
+    error: str = ""
+    score: float | None = None
+    low: float | None = None
+    high: float | None = None
+    groups: Mapping[str, float] = field(default_factory=Frozen)
+    metrics: Mapping[str, float | None] = field(default_factory=Frozen)
+    lost_most: str = ""
+    worst_queue: str = ""
+    jobs: Mapping[str, str] = field(default_factory=Frozen)
+    printed: str = ""
+    held: tuple[str, ...] = ()
+
+
+def evaluate(
+    policy: str | Path | type,
+    task: str | Task = "mix",
+    *,
+    options: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    twins: int | None = None,
+    seconds: float = 60,
+    memory: str | int = "2Gi",
+    check: bool = True,
+    suite: str | Path = NEWEST,
+    output: str | Path = "results/bench",
+) -> Evaluation:
+    """Replay a policy on the twins of a task in a process of its own, and score it.
+
+    The first evaluation of a task replays the built-in policies, which make the scale; they are kept.
+
+    Args:
+        policy: a class; a file (`.py`) with one; its source text; or the name of a registered policy.
+        task: the name of a task of the suite, or a task.
+        options: the policy's options.
+        seed: draws weeks of the record anew; None for the task's own weeks.
+        twins: how many twins are replayed, from 1; the task's own number by default.
+        seconds: how long all replays may take together.
+        memory: how much memory the process may have, in bytes or such as `2Gi`.
+        check: whether the outside checker follows the decisions; without it forged tables go unseen.
+        suite: the suite of the task, by its name or file.
+        output: where the built-in policies are kept, in a folder of the suite.
+
+    Returns:
+        The evaluation; what the policy fails with is its `error`.
+
+    Raises:
+        InputError: an argument cannot be used, or the task's files are others.
+        OptionError: the source of the policy cannot be found.
+    """
+    given = packed(policy)
+    if not 0 < seconds < 1e6:
+        raise OptionError(f"seconds: {seconds} is not a number of seconds")
+    found = load_suite(suite).task(task) if isinstance(task, str) else task
+    ready = _ready(found, seed, found.twins if twins is None else twins, Path(output))
+    called = found.called(seed)
+    with TemporaryDirectory(prefix="harness-evaluation-") as folder:
+        answer = _server.ask(
+            {
+                "digest": ready.digest,
+                "policy": given,
+                "options": dict(options or {}),
+                "seconds": seconds,
+                "memory": _bytes(memory),
+                "size": _SIZE,
+                "check": check,
+                "path": [str(Path(each).resolve()) for each in sys.path],
+                "folder": str(Path(folder).resolve()),
+            },
+            ready.inputs,
+        )
+    about: dict[str, Any] = {"printed": answer.get("printed", ""), "held": tuple(answer.get("held", ()))}
+    if "error" in answer:
+        return Evaluation(called, error=answer["error"], **about)
+    rows = [[Measurement(*row) for row in of] for of in answer["rows"]]
+    score = ready.reference.score(values_of_rows(rows, found))
+    return Evaluation(
+        called,
+        score=score.score.value,
+        low=score.score.low,
+        high=score.score.high,
+        groups=Frozen({group: of.value for group, of in score.groups.items()}),
+        metrics=Frozen(score.objectives),
+        lost_most=_lost_most(ready.reference, score),
+        worst_queue=answer["queue"],
+        jobs=Frozen(answer["jobs"]),
+        **about,
+    )
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A task that is ready to be evaluated."""
+
+    reference: Reference
+    inputs: bytes
+    digest: str
+
+
+_known: Memo[Any, _Ready] = Memo(16)
+
+
+def _ready(task: Task, seed: int | None, twins: int, output: Path) -> _Ready:
+    fixed = (task.suite, task.name, *task.sums.values(), *task.settings.items())
+    key = (fixed, seed, twins, output)
+    if key not in _known:
+        plugins = load()
+        scale = reference(task, plugins, output / task.suite, seed=seed, workers=1)
+        arms = [Arm(name, name) for name in task.built_in]
+        bench = prepared(task.spec(arms, seed, twins=twins, keep="metrics"), plugins)
+        assert bench.spec.seeds is not None
+        inputs = [
+            Twin([bench.request({PLUGIN: arm.label, SEED: number}) for arm in arms])
+            for number in bench.spec.seeds.numbers
+        ]
+        content = pickle.dumps(inputs)
+        _known[key] = _Ready(scale, content, sha256(content).hexdigest())
+    return _known[key]
+
+
+class _Server:
+    """The process that makes copies of itself for evaluations; it is begun when it is needed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._sent: set[str] = set()
+        self._lock = Lock()
+
+    def ask(self, question: dict[str, Any], inputs: bytes) -> dict[str, Any]:
+        """What the process answers.
+
+        Raises:
+            InputError: the system makes no copies of processes, or the process has died.
+        """
+        if not hasattr(os, "fork"):
+            raise InputError("policies are evaluated in copies of a process, which this system does not make")
+        with self._lock:
+            process = self._running()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            if question["digest"] not in self._sent:
+                question["inputs"] = {question["digest"]: inputs}
+                self._sent.add(question["digest"])
+            try:
+                send(process.stdin, pickle.dumps(question))
+                message = received(process.stdout)
+            except OSError:
+                message = None
+            if message is None:
+                self.end()
+                raise InputError("the process that evaluates has died", hint="evaluate again")
+            answer: dict[str, Any] = json.loads(message)
+            return answer
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._sent.clear()
+            environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.studies.benchmark.server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        return self._process
+
+    def end(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+_server = _Server()
+atexit.register(_server.end)
+
+
+def _lost_most(scale: Reference, score: Score) -> str:
+    """The objective with the lowest score, beside what the best built-in policy reaches."""
+    found = [
+        (each.score(score.objectives.get(each.objective)), each.objective, each) for each in scale.scales
+    ]
+    if not found:
+        return ""
+    least, name, ends = min(found, key=lambda each: each[:2])
+    value = score.objectives.get(name)
+    is_value = "has no value" if value is None else f"is {value:.6g}"
+    return f"{name} {is_value} and scores {least:.2f}; the best built-in policy has {ends.best:.6g}"
+
+
+def _bytes(memory: str | int) -> int:
+    try:
+        return memory if isinstance(memory, int) else round_up("memory", parse_quantity(memory))
+    except InputError as error:
+        raise OptionError(f"memory: {error.message}") from error

@@ -1,0 +1,102 @@
+"""What is judged of a policy's runs without the policy, and what is told of them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from harness.analysis.explanation.explain import explain
+from harness.base.errors import HarnessError
+from harness.base.units import SECOND, format_duration
+from harness.plugins import Plugins
+from harness.plugins.measurement import Measurement
+from harness.policy import PolicyFactory
+from harness.runs.request import Request
+from harness.runs.run import Run
+from harness.studies.benchmark.checking import judge
+
+_JOBS = 3
+_LABEL = "evaluated"
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One twin of a task, as it travels to whoever replays it.
+
+    Attributes:
+        requests: its replays by the built-in policies of the task, the first of them `none`.
+    """
+
+    requests: Sequence[Request]
+
+    def of(self, policy: str | PolicyFactory, options: Mapping[str, Any], output: Path) -> Request:
+        """The replay of another policy."""
+        return replace(
+            self.requests[0], plugin=policy, options=options, label=_LABEL, output=output, keep="all"
+        )
+
+
+def judged(twins: bytes, folder: Path, plugins: Plugins, *, check: bool) -> dict[str, Any]:
+    """What comes of the runs of a policy, in plain values.
+
+    Args:
+        twins: the twins of the task, pickled.
+        folder: where the runs are, each twin in a folder of its number.
+        plugins: give metrics and built-in policies.
+        check: whether the outside checker follows the decisions.
+
+    Returns:
+        `rows`, what was measured of each twin; `queue` and `jobs`, what is told of the first one; or `error`.
+    """
+    every: list[list[Measurement]] = []
+    runs: list[Path] = []
+    given: Sequence[Twin] = pickle.loads(twins)  # noqa: S301 - from the process that began the server
+    for number, twin in enumerate(given, start=1):
+        found = sorted((folder / str(number)).glob("*/*/run.json"))
+        if len(found) != 1:
+            return {"error": f"twin {number} has {len(found)} runs"}
+        runs.append(found[0].parent)
+        plans = [lambda request=request: request.plan(plugins) for request in twin.requests]
+        judgement = judge(runs[-1], plans, plugins, check=check)
+        if judgement.faults:
+            return {"error": f"twin {number} is refused: {'; '.join(judgement.faults)}"}
+        every.append(judgement.rows)
+    return {
+        "rows": [[list(row) for row in rows if row.scope == "all"] for rows in every],
+        "queue": _worst_queue(every[0]),
+        "jobs": _told(runs[0]),
+    }
+
+
+def _worst_queue(rows: Sequence[Measurement]) -> str:
+    """The queue whose jobs are delayed most, in a sentence; "" if nothing was delayed."""
+    delays = {
+        row.scope.partition("=")[2]: row.value
+        for row in rows
+        if row.metric == "delay.mean" and row.scope.startswith("queue=") and row.value
+    }
+    if not delays:
+        return ""
+    name = max(delays, key=lambda queue: (delays[queue], queue))
+    delay = format_duration(round(delays[name] * SECOND))
+    return f"jobs of queue {name} are delayed most, by {delay} on average"
+
+
+def _told(path: Path) -> dict[str, str]:
+    """The jobs that were held up longest -> what happened to each."""
+    run = Run.open(path)
+    end = pl.col("finish_time").fill_null(run.window.end)
+    jobs = run.micros("jobs").with_columns(held_up=end - pl.col("submit_time") - pl.col("duration"))
+    names = jobs.sort("held_up", "job_id", descending=[True, False]).head(_JOBS).select("job_id").collect()
+    found = {}
+    for name in names["job_id"]:
+        try:
+            found[name] = explain(path, name).text()
+        except HarnessError as error:
+            found[name] = error.message
+    return found

@@ -1,0 +1,207 @@
+"""Evaluates policies in copies of this process, so that none of them has to import anything again.
+
+This process reads nothing by itself and runs no code of a policy. It makes two copies for each evaluation.
+The first one is confined, and replays the policy. The second one is confined too, never sees the policy, and
+judges the runs by their decisions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from harness.base.confined import limit_files, limit_memory, limit_resources, refuse_calls
+from harness.base.errors import HarnessError, text_of
+from harness.plugins import Plugins, load
+from harness.studies.benchmark.policy_source import unpacked
+
+_PAUSE = 0.002
+_LONGEST_TEXT = 20_000
+_JUDGING = 600
+_SYSTEM = ("/usr", "/lib", "/lib64", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys", "/dev/urandom")
+_SUBREAPER = 36
+_LENGTH = struct.Struct("<Q")
+
+
+def send(stream: IO[bytes], message: bytes) -> None:
+    """Write a message with its length."""
+    stream.write(_LENGTH.pack(len(message)) + message)
+    stream.flush()
+
+
+def received(stream: IO[bytes]) -> bytes | None:
+    """The next message; None where there is none any more."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    found = stream.read(length)
+    return found if len(found) == length else None
+
+
+def main() -> None:
+    """Answer evaluations until nobody asks any more."""
+    import harness.studies.benchmark.judging  # noqa: F401 - so that no copy has to import it
+
+    libraries = {"replay": load(block=["metrics"]), "judge": load()}
+    _adopt_orphans()
+    inputs: dict[str, bytes] = {}
+    while (message := received(sys.stdin.buffer)) is not None:
+        asked = pickle.loads(message)  # noqa: S301 - from the process that began this one
+        inputs.update(asked.pop("inputs", {}))
+        answer = _evaluated(asked, inputs[asked["digest"]], libraries)
+        send(sys.stdout.buffer, json.dumps(answer).encode())
+
+
+def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, Plugins]) -> dict[str, Any]:
+    """What comes of a policy: `error`, or what `judging.judged` answers; and `printed` and `held`."""
+    place = Path(asked["folder"])
+    first, second = place / "replay", place / "judge"
+    for folder in (first, second):
+        folder.mkdir()
+    why = _in_a_copy(lambda: _replay(asked, inputs, libraries["replay"], first), asked["seconds"], first)
+    told = _told(first / "answer.json")
+    answer: dict[str, Any] = {
+        "printed": _text(first / "printed.txt"),
+        "held": [str(each) for each in told.get("held", ())],
+    }
+    if why or told.get("error") or not told.get("done"):
+        error = why or told.get("error") or "its process ended without an answer"
+        return {**answer, "error": str(error)[:_LONGEST_TEXT]}
+
+    def judge() -> None:
+        from harness.studies.benchmark.judging import judged
+
+        _confine(second, asked["memory"], _JUDGING, asked["size"], also=(first,))
+        found = judged(inputs, first, libraries["judge"], check=asked["check"])
+        (second / "answer.json").write_text(json.dumps(found), encoding="utf-8")
+
+    why = _in_a_copy(judge, _JUDGING, second)
+    return {**answer, **(_told(second / "answer.json") or {"error": f"its runs cannot be judged: {why}"})}
+
+
+def _replay(asked: Mapping[str, Any], inputs: bytes, plugins: Plugins, folder: Path) -> None:
+    """Replay the policy on every twin; what it fails with is the answer."""
+    answer: dict[str, Any] = {"done": False}
+    requests = pickle.loads(inputs)  # noqa: S301 - from the process that began the server
+    sys.path[:] = asked["path"]
+    answer["held"] = _confine(folder, asked["memory"], asked["seconds"], asked["size"])
+    try:
+        policy = unpacked(asked["policy"])
+        for number, request in enumerate(requests, start=1):
+            request.of(policy, asked["options"], folder / str(number)).run(plugins=plugins)
+        answer["done"] = True
+    except HarnessError as error:
+        answer["error"] = f"{error.message}\nHint: {error.hint}" if error.hint else error.message
+    except MemoryError:
+        answer["error"] = "it needs more memory than it may have"
+    except BaseException as error:  # whatever a policy raises is its result
+        answer["error"] = f"{type(error).__name__}: {text_of(error)}"
+    (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[Path, ...] = ()) -> list[str]:
+    """Confine this process; answers which limits the system holds."""
+    os.environ["TMPDIR"] = str(folder)
+    import tempfile
+
+    tempfile.tempdir = str(folder)
+    read = [Path(each) for each in (*_SYSTEM, sys.prefix, sys.base_prefix, *filter(None, sys.path)) if each]
+    held = {
+        "memory": limit_memory(memory),
+        "output": limit_resources(int(seconds) + 1, size),
+        "files": limit_files(folder, [*read, *also]),
+        "processes and network": refuse_calls(),
+    }
+    return [name for name, is_held in held.items() if is_held]
+
+
+def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
+    """Do some work in a copy of this process; "" if it ended well, else why not."""
+    child = os.fork()
+    if not child:
+        try:
+            os.setsid()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            out = os.open(folder / "printed.txt", os.O_WRONLY | os.O_CREAT, 0o600)
+            os.dup2(out, 1)
+            os.dup2(out, 2)
+            work()
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
+    deadline, why = time.monotonic() + seconds, ""
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > deadline:
+            why = f"it took longer than {seconds:g} s and was ended"
+            _end(child)
+            _, status = os.waitpid(child, 0)
+            break
+        time.sleep(_PAUSE)
+    for orphan in _children():
+        _end(orphan)
+    if why:
+        return why
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGXCPU:
+            return f"it took longer than {seconds:g} CPU-s and was ended"
+        return f"its process was ended by {signal.Signals(number).name}"
+    return ""
+
+
+def _end(process: int) -> None:
+    """End a process and its group."""
+    for end in (os.killpg, os.kill):
+        with suppress(OSError):
+            end(process, signal.SIGKILL)
+
+
+def _children() -> Iterator[int]:
+    """Processes that are left of what this one began, where the system tells them."""
+    try:
+        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    except OSError:
+        return
+    yield from map(int, text.split())
+
+
+def _adopt_orphans() -> None:
+    """Let processes whose parent ended become children of this one, where the system can do so."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def _told(path: Path) -> dict[str, Any]:
+    """What a copy wrote; nothing of it is more than a text or a number that is checked elsewhere."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LONGEST_TEXT).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()
