@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from harness.runs.plan import Plan
     from harness.runs.request import Request
     from harness.runs.run import Run
+    from harness.studies.benchmark.evaluate import Evaluation, evaluate
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.forecasting.forecast import Forecast
     from harness.studies.simulation.answer import Simulation
@@ -88,6 +89,8 @@ _LAZY = {
     "simulate": "harness.api",
     "Simulation": "harness.studies.simulation.answer",
     "Forecast": "harness.studies.forecasting.forecast",
+    "evaluate": "harness.studies.benchmark.evaluate",
+    "Evaluation": "harness.studies.benchmark.evaluate",
     "Experiment": "harness.studies.experiments.experiment",
     "Request": "harness.runs.request",
     "compare": "harness.api",
@@ -106,6 +109,7 @@ __all__ = [
     "ClusterError",
     "Comparison",
     "Decision",
+    "Evaluation",
     "Experiment",
     "Fault",
     "Forecast",
@@ -146,6 +150,7 @@ __all__ = [
     "Window",
     "boolean",
     "compare",
+    "evaluate",
     "explain",
     "forecast",
     "hookimpl",

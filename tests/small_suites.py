@@ -28,7 +28,7 @@ def written(folder: Path, **fields: object) -> Path:
             "waited": ["delay.mean", "starvation"],
             "disrupted": ["disruption.lost"],
         },
-        "redrawn": {"window": "..7d", "blocks": "6h"},
+        "redrawn": {"window": "..7d", "blocks": "6h", "until": "14h"},
     }
     path = folder / "small.yaml"
     path.write_text(yaml.safe_dump({"suite": "small", "tasks": {"morning": task | fields}}))

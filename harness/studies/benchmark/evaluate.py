@@ -78,7 +78,7 @@ def evaluate(
     twins: int | None = None,
     seconds: float = 60,
     memory: str | int = "2Gi",
-    check: bool = True,
+    brief: bool = False,
     suite: str | Path = NEWEST,
     output: str | Path = "results/bench",
 ) -> Evaluation:
@@ -94,7 +94,8 @@ def evaluate(
         twins: how many twins are replayed, from 1; the task's own number by default.
         seconds: how long all replays may take together.
         memory: how much memory the process may have, in bytes or such as `2Gi`.
-        check: whether the outside checker follows the decisions; without it forged tables go unseen.
+        brief: only score and metrics: no job is explained, and the outside checker does not follow the
+            decisions, so that forged tables go unseen.
         suite: the suite of the task, by its name or file.
         output: where the built-in policies are kept, in a folder of the suite.
 
@@ -120,7 +121,7 @@ def evaluate(
                 "seconds": seconds,
                 "memory": _bytes(memory),
                 "size": _SIZE,
-                "check": check,
+                "brief": brief,
                 "path": [str(Path(each).resolve()) for each in sys.path],
                 "folder": str(Path(folder).resolve()),
             },

@@ -1,4 +1,4 @@
-"""What is judged of a policy's runs without the policy, and what is told of them."""
+"""Judges a policy's runs without the policy, and explains what went worst."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Twin:
         )
 
 
-def judged(twins: bytes, folder: Path, plugins: Plugins, *, check: bool) -> dict[str, Any]:
+def judged(twins: bytes, folder: Path, plugins: Plugins, *, brief: bool) -> dict[str, Any]:
     """What comes of the runs of a policy, in plain values.
 
     Args:
         twins: the twins of the task, pickled.
         folder: where the runs are, each twin in a folder of its number.
         plugins: give metrics and built-in policies.
-        check: whether the outside checker follows the decisions.
+        brief: whether neither the outside checker follows the decisions, nor any job is explained.
 
     Returns:
-        `rows`, what was measured of each twin; `queue` and `jobs`, what is told of the first one; or `error`.
+        `rows`, what was measured of each twin; `queue` and `jobs`, texts about the first one; or `error`.
     """
     every: list[list[Measurement]] = []
     runs: list[Path] = []
@@ -62,14 +62,14 @@ def judged(twins: bytes, folder: Path, plugins: Plugins, *, check: bool) -> dict
             return {"error": f"twin {number} has {len(found)} runs"}
         runs.append(found[0].parent)
         plans = [lambda request=request: request.plan(plugins) for request in twin.requests]
-        judgement = judge(runs[-1], plans, plugins, check=check)
+        judgement = judge(runs[-1], plans, plugins, check=not brief)
         if judgement.faults:
             return {"error": f"twin {number} is refused: {'; '.join(judgement.faults)}"}
         every.append(judgement.rows)
     return {
         "rows": [[list(row) for row in rows if row.scope == "all"] for rows in every],
         "queue": _worst_queue(every[0]),
-        "jobs": _told(runs[0]),
+        "jobs": {} if brief else _told(runs[0]),
     }
 
 

@@ -16,7 +16,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import IO, Any
 
 from harness.base.confined import limit_files, limit_memory, limit_resources, refuse_calls
@@ -28,6 +30,10 @@ _PAUSE = 0.002
 _LONGEST_TEXT = 20_000
 _JUDGING = 600
 _SYSTEM = ("/usr", "/lib", "/lib64", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys", "/dev/urandom")
+_USED = (
+    *("harness.cluster.changes", "harness.trace", "harness.models", "harness.engine", "harness.runs"),
+    *("harness.analysis.metrics", "harness.analysis.explanation", "harness.studies.benchmark.judging"),
+)
 _SUBREAPER = 36
 _LENGTH = struct.Struct("<Q")
 
@@ -50,8 +56,7 @@ def received(stream: IO[bytes]) -> bytes | None:
 
 def main() -> None:
     """Answer evaluations until nobody asks any more."""
-    import harness.studies.benchmark.judging  # noqa: F401 - so that no copy has to import it
-
+    _import_all()
     libraries = {"replay": load(block=["metrics"]), "judge": load()}
     _adopt_orphans()
     inputs: dict[str, bytes] = {}
@@ -60,6 +65,14 @@ def main() -> None:
         inputs.update(asked.pop("inputs", {}))
         answer = _evaluated(asked, inputs[asked["digest"]], libraries)
         send(sys.stdout.buffer, json.dumps(answer).encode())
+
+
+def _import_all() -> None:
+    """Import what copies use, so that none of them has to."""
+    for name in _USED:
+        package = import_module(name)
+        for module in walk_packages(getattr(package, "__path__", ()), f"{name}."):
+            import_module(module.name)
 
 
 def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, Plugins]) -> dict[str, Any]:
@@ -82,7 +95,7 @@ def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, 
         from harness.studies.benchmark.judging import judged
 
         _confine(second, asked["memory"], _JUDGING, asked["size"], also=(first,))
-        found = judged(inputs, first, libraries["judge"], check=asked["check"])
+        found = judged(inputs, first, libraries["judge"], brief=asked["brief"])
         (second / "answer.json").write_text(json.dumps(found), encoding="utf-8")
 
     why = _in_a_copy(judge, _JUDGING, second)

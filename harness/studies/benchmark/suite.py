@@ -58,6 +58,7 @@ class Task:
         shake: what is moved in a twin, as `--shake` takes it.
         record: the window that weeks are drawn from anew.
         blocks: the length of what is drawn as one.
+        length: how much of what is drawn is replayed.
         objectives: group -> metrics.
     """
 
@@ -74,6 +75,7 @@ class Task:
     shake: str
     record: str
     blocks: str
+    length: str
     objectives: Mapping[str, tuple[str, ...]]
 
     def check(self) -> None:
@@ -119,7 +121,7 @@ class Task:
         if seed is not None:
             if not 1 <= seed <= LARGEST_SEED:
                 raise OptionError(f"seed: {seed} is not a number from 1 to {LARGEST_SEED:,}")
-            settings["window"] = self.record
+            settings |= {"window": self.record, "until": self.length}
             settings["scale-arrivals"] = self._faster(seed)
             seeds = Seeds(count, seed * _PER_SEED + 1, by=self.blocks)
         return Spec(
@@ -231,6 +233,7 @@ def _task(suite: str, name: str, fields: Fields, folder: Path) -> Task:
         shake=fields.string("shake", required=True),
         record=redrawn.string("window", required=True),
         blocks=redrawn.string("blocks", required=True),
+        length=redrawn.string("until", required=True),
         objectives=Frozen({group: objectives.texts(group) for group in objectives}),
     )
 
