@@ -19,6 +19,7 @@ _LANDLOCK = (444, 445, 446)
 """System calls on every architecture: make a set of rules, add a rule, restrict this process."""
 
 _READS = 0b1101  # execute, read files, read folders
+_NO_LINKS = 0b1_1110_0100_0001  # execute; make devices, sockets, pipes and links
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _ALLOW, _EPERM, _ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 _LOAD, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
@@ -78,7 +79,7 @@ def limit_resources(seconds: int, size: int) -> bool:
 
 
 def limit_files(write: Path, read: Iterable[Path]) -> bool:
-    """Let this process write below one folder only, and read below that and some others.
+    """Let this process write files and folders below one folder only, and read below that and some others.
 
     What is open stays open. Files without content, such as `/dev/null`, may be written too.
     """
@@ -93,7 +94,7 @@ def limit_files(write: Path, read: Iterable[Path]) -> bool:
     rules = kernel.syscall(make, struct.pack("=Q", every), 8, 0)
     if rules < 0:
         return False
-    allowed = {**dict.fromkeys(read, _READS), Path(os.devnull): 0b0110, write: every}
+    allowed = {**dict.fromkeys(read, _READS), Path(os.devnull): 0b0110, write: every & ~_NO_LINKS}
     for path, rights in allowed.items():
         try:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)

@@ -131,6 +131,8 @@ def test_what_a_policy_fails_with_is_its_result(code: str, told: str, evaluate: 
         "import os; os.remove('PLACE/there')",
         "open('PLACE/there').read()",
         "import os; os.rename('PLACE/there', 'PLACE/gone')",
+        "import os, tempfile; os.symlink('PLACE/there', tempfile.gettempdir() + '/link')",
+        "import os, tempfile; os.mkfifo(tempfile.gettempdir() + '/pipe')",
     ],
 )
 def test_files_processes_and_the_network_are_out_of_reach(
@@ -172,6 +174,20 @@ replaying.seal_tables = forged
     found = evaluate(attacked(code), brief=False)
     assert found.score is None
     assert "twin 1 is refused: jobs.start_time" in found.error
+
+
+def test_an_answer_of_its_own_changes_nothing(evaluate: Evaluates, honest: Evaluation) -> None:
+    """What the replaying process says of itself is no more than whether it ended."""
+    code = """
+import json, pathlib, tempfile
+answer = {'done': True, 'rows': [[]], 'held': ['everything'] * 9, 'score': 9}
+pathlib.Path(tempfile.gettempdir(), 'answer.json').write_text(json.dumps(answer))
+import os; os._exit(0)
+"""
+    found = evaluate(attacked(code))
+    assert found.score is None
+    assert "twin 1 has 0 runs" in found.error
+    assert found.held in ((), honest.held)
 
 
 def test_what_it_prints_is_kept_and_bounded(evaluate: Evaluates) -> None:

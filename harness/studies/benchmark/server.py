@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import signal
+import stat
 import struct
 import sys
 import time
@@ -28,6 +29,8 @@ from harness.studies.benchmark.policy_source import unpacked
 
 _PAUSE = 0.002
 _LONGEST_TEXT = 20_000
+_LONGEST_ANSWER = 16_000_000
+_LIMITS = ("memory", "output", "files", "processes and network")
 _JUDGING = 600
 _SYSTEM = ("/usr", "/lib", "/lib64", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys", "/dev/urandom")
 _USED = (
@@ -84,8 +87,8 @@ def _evaluated(asked: Mapping[str, Any], inputs: bytes, libraries: Mapping[str, 
     why = _in_a_copy(lambda: _replay(asked, inputs, libraries["replay"], first), asked["seconds"], first)
     told = _told(first / "answer.json")
     answer: dict[str, Any] = {
-        "printed": _text(first / "printed.txt"),
-        "held": [str(each) for each in told.get("held", ())],
+        "printed": _read(first / "printed.txt", _LONGEST_TEXT),
+        "held": [name for name in _LIMITS if name in told.get("held", ())],
     }
     if why or told.get("error") or not told.get("done"):
         error = why or told.get("error") or "its process ended without an answer"
@@ -129,13 +132,13 @@ def _confine(folder: Path, memory: int, seconds: float, size: int, also: tuple[P
 
     tempfile.tempdir = str(folder)
     read = [Path(each) for each in (*_SYSTEM, sys.prefix, sys.base_prefix, *filter(None, sys.path)) if each]
-    held = {
-        "memory": limit_memory(memory),
-        "output": limit_resources(int(seconds) + 1, size),
-        "files": limit_files(folder, [*read, *also]),
-        "processes and network": refuse_calls(),
-    }
-    return [name for name, is_held in held.items() if is_held]
+    held = (
+        limit_memory(memory),
+        limit_resources(int(seconds) + 1, size),
+        limit_files(folder, [*read, *also]),
+        refuse_calls(),
+    )
+    return [name for name, is_held in zip(_LIMITS, held, strict=True) if is_held]
 
 
 def _in_a_copy(work: Callable[[], None], seconds: float, folder: Path) -> str:
@@ -202,18 +205,21 @@ def _adopt_orphans() -> None:
 def _told(path: Path) -> dict[str, Any]:
     """What a copy wrote; nothing of it is more than a text or a number that is checked elsewhere."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(_read(path, _LONGEST_ANSWER))
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _text(path: Path) -> str:
+def _read(path: Path, most: int) -> str:
+    """The beginning of a file; "" for what is none, such as a link or a pipe that a policy left."""
     try:
-        with path.open("rb") as file:
-            return file.read(_LONGEST_TEXT).decode("utf-8", "replace")
+        place = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
+    with os.fdopen(place, "rb") as file:
+        regular = stat.S_ISREG(os.fstat(place).st_mode)
+        return file.read(most).decode("utf-8", "replace") if regular else ""
 
 
 if __name__ == "__main__":
