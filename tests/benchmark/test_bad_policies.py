@@ -37,9 +37,9 @@ def bad_ones(task: Task, output: Path, twins: int) -> dict[str, tuple[float, flo
     return {name: (mine, none) for name, mine in found.items() if mine != none}
 
 
-def test_bad_policies_score_below_none(small: Suite, tmp_path: Path) -> None:
+def test_bad_policies_score_below_none(small: Suite, scale: Path) -> None:
     """One that starves the large, one that preempts everybody, and one that completes no gang."""
-    found = bad_ones(small.task("morning"), tmp_path, 1)
+    found = bad_ones(small.task("morning"), scale / "small", 1)
     assert set(found) == {policy.__name__ for policy in BAD}
     assert all(mine < none for mine, none in found.values()), found
 

@@ -47,12 +47,11 @@ Evaluates = Callable[..., Evaluation]
 
 
 @pytest.fixture(scope="module")
-def evaluate(small: Suite, tmp_path_factory: pytest.TempPathFactory) -> Evaluates:
+def evaluate(small: Suite, scale: Path) -> Evaluates:
     """Evaluates a policy on one twin of the small task."""
-    output = tmp_path_factory.mktemp("evaluated")
 
     def of(policy: Any, **chosen: Any) -> Evaluation:
-        given = {"twins": 1, "output": output, "brief": True, **chosen}
+        given = {"twins": 1, "output": scale, "brief": True, **chosen}
         return harness.evaluate(policy, small.task("morning"), **given)
 
     return of

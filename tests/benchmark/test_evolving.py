@@ -27,12 +27,12 @@ def loop() -> ModuleType:
     return module
 
 
-def test_its_policy_replays_and_its_weights_matter(loop: ModuleType, small: Suite, tmp_path: Path) -> None:
+def test_its_policy_replays_and_its_weights_matter(loop: ModuleType, small: Suite, scale: Path) -> None:
     """Those that wait least come first, or last: other weights are another score."""
     scores = []
     for weights in (loop.START, (-1.0, 0.0, 0.0, 0.0, 0.0)):
         source = loop.POLICY.format(weights=weights)
-        found = harness.evaluate(source, small.task("morning"), twins=1, output=tmp_path)
+        found = harness.evaluate(source, small.task("morning"), twins=1, output=scale, brief=True)
         assert found.error == ""
         scores.append(found.score)
     assert scores[0] != scores[1]
