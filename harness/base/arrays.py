@@ -131,17 +131,22 @@ def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
     return found
 
 
+def between(count: int, part: float) -> tuple[int, int]:
+    """The places, among so many values in order, of the two that the quantile of a part lies between."""
+    place = (count - 1) * part
+    return int(place), ceil(place)
+
+
 def quantile(values: Floats | Ints, part: float) -> float:
     """The value below which a part of some values is, linear between two of them.
 
     Args:
-        values: in order, and at least one.
+        values: at least one; those `between` which it lies are at the places that order gives them.
         part: from 0 to 1.
     """
-    place = (len(values) - 1) * part
-    before = int(place)
-    low, high = float(values[before]), float(values[ceil(place)])
-    return low if low == high else (place - before) * (high - low) + low
+    before, after = between(len(values), part)
+    low, high = float(values[before]), float(values[after])
+    return low if low == high else ((len(values) - 1) * part - before) * (high - low) + low
 
 
 def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.0) -> Floats:

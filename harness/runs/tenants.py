@@ -6,7 +6,7 @@ different quotas in different namespaces. Labels of pods may name other quotas t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -83,17 +83,21 @@ def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = F
     return Tenants(names, quotas, any(len(several) > 1 for several in of_door.values()))
 
 
-def timeline_queue(columns: Collection[str], known: Collection[str]) -> pl.Expr:
-    """What the timeline of a run calls the queue of each job.
+def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
+    """What the timeline of a run calls the queue of each job, by its place in `known`.
 
     Args:
-        columns: those of its jobs.
+        jobs: some of its jobs, with `namespace`, `queue` and, if it has that column, `TIMELINE_QUEUE`.
         known: all queues of the timeline, as `quota_of` in `run.json` has them.
     """
-    if TIMELINE_QUEUE in columns:
-        return pl.col(TIMELINE_QUEUE)
-    apart = pl.concat_str("namespace", "queue", separator="/")
-    return pl.when(pl.col("queue").is_in(list(known))).then("queue").otherwise(apart)
+    names = pl.Enum(list(known))
+    if TIMELINE_QUEUE in jobs.columns:
+        return jobs[TIMELINE_QUEUE].cast(names)
+    found = jobs["queue"].cast(names, strict=False)
+    if not found.null_count():
+        return found
+    apart = jobs.select(pl.concat_str("namespace", "queue", separator="/")).to_series()
+    return found.zip_with(found.is_not_null(), apart.cast(names, strict=False))
 
 
 def _doors(jobs: pl.DataFrame) -> pl.DataFrame:

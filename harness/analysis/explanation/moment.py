@@ -19,7 +19,7 @@ from harness.base.units import format_duration
 from harness.runs.epochs import number_at, sentence
 from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.runs.tenants import timeline_queue
+from harness.runs.tenants import timeline_queues
 
 _SHOWN = 10
 
@@ -217,8 +217,8 @@ class Moment:
     def _in_timeline(self) -> list[str]:
         """What the queue is called there: several names where its name stands for several quotas."""
         jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
-        name = timeline_queue(jobs.columns, self._run.info["cluster"]["quota_of"])
-        return jobs.select(name.unique()).to_series().to_list()
+        names = timeline_queues(jobs, self._run.info["cluster"]["quota_of"])
+        return names.unique().to_list()
 
     def _standing(self) -> str:
         assert self.at is not None

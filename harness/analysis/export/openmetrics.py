@@ -19,7 +19,7 @@ from harness.plugins.measurement import Window
 from harness.runs.epochs import Step
 from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.runs.tenants import timeline_queue
+from harness.runs.tenants import timeline_queues
 
 MOST = 20_000_000
 """Samples of queues in a file: some two gigabytes."""
@@ -124,7 +124,7 @@ class _Series:
         run = self._run
         with reading(run.path):
             jobs = run.micros("jobs").collect()
-            shown = jobs.select(timeline_queue(jobs.columns, run.info["cluster"]["quota_of"])).to_series()
+            shown = timeline_queues(jobs, run.info["cluster"]["quota_of"])
             rows = (
                 run.micros("decisions")
                 .filter(pl.col("action") == "preempt")

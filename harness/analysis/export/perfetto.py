@@ -23,7 +23,7 @@ from harness.plugins.measurement import Window
 from harness.runs.epochs import Step
 from harness.runs.folder import reading
 from harness.runs.run import Run
-from harness.runs.tenants import timeline_queue
+from harness.runs.tenants import timeline_queues
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _SEQUENCE_FLAGS, _CLOCKS, _EVENT, _DESCRIPTOR = 1, 8, 10, 13, 6, 11, 60
 _TYPE, _TRACK, _NAME, _ARGUMENT, _COUNT, _AMOUNT, _FLOW, _FLOW_END = 9, 11, 23, 4, 30, 44, 47, 48
@@ -84,7 +84,7 @@ class _Trace:
         self._shown = {each.number: each for each in self._holding.preemptions}
         with reading(run.path):
             jobs = run.micros("jobs").collect()
-        shown = timeline_queue(jobs.columns, run.info["cluster"]["quota_of"])
+        shown = timeline_queues(jobs, run.info["cluster"]["quota_of"])
         self._jobs = jobs.with_columns(shown.alias("shown queue")).to_dicts()
         self._lost = _lost_work(run)
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from harness.analysis.metrics.exact import exact_sum, whole_sum
-from harness.base.arrays import NEVER, Bools, Floats, Ints, quantile
+from harness.base.arrays import NEVER, Bools, Floats, Ints, between, quantile
 
 Figure: TypeAlias = tuple[float | None, bool]
 """A statistic, and whether it is the least that it can become."""
@@ -31,21 +31,23 @@ def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> lis
         going: which of them may grow yet.
         names: `mean`, `max` or percentiles such as `p95`.
     """
-    ranked = values.copy()
-    ranked.sort()
-    known = ranked[int(ranked.searchsorted(NEVER, side="right")) :]
+    there = values != NEVER
+    known = values if there.all() else values[there]
     if not len(known):
         return [NOTHING for _ in names]
-    unended = values[going & (values != NEVER)] if going.any() else values[:0]
+    parts = {name: 100 if name == "max" else int(name[1:]) for name in names if name != "mean"}
+    # To find what percentiles lie between takes a fifth of the time of sorting.
+    some = {place for percent in parts.values() for place in between(len(known), percent / 100)}
+    ranked = np.partition(known, sorted(some)) if some else known
+    unended = values[going & there] if going.any() else values[:0]
     lowest = unended.min() if len(unended) else None
     found: list[Figure] = []
     for name in names:
         if name == "mean":
             found.append((_sum(known) / len(known), lowest is not None))
             continue
-        percent = 100 if name == "max" else int(name[1:])
-        upper = known[-(-(len(known) - 1) * percent // 100)]
-        found.append((quantile(known, percent / 100), lowest is not None and bool(lowest <= upper)))
+        upper = ranked[-(-(len(known) - 1) * parts[name] // 100)]
+        found.append((quantile(ranked, parts[name] / 100), lowest is not None and bool(lowest <= upper)))
     return found
 
 

@@ -20,7 +20,7 @@ from harness.plugins.measurement import Window
 from harness.plugins.scopes import QUEUE, QUOTA, Scope
 from harness.runs.known import meanwhile, once
 from harness.runs.run import Run
-from harness.runs.tenants import timeline_queue
+from harness.runs.tenants import timeline_queues
 
 USED = ("allocated", "demand")
 """What holders hold and ask for."""
@@ -147,17 +147,12 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
     Columns: `queue`, which the job names; `quota`, which it counts against, or null; `holder`, that quota,
     else the queue.
     """
-    quota_of, behind = run.info["cluster"]["quota_of"], holder_behind(run)
-    names = pl.Enum(sorted(set(behind.values())))
-    known = run.scan("jobs").collect_schema().names()
-    name = timeline_queue(known, behind)
-    return pl.concat(
-        batch.select(
-            pl.col("queue").cast(queue_names(run)),
-            quota=name.replace_strict(list(quota_of), list(quota_of.values()), return_dtype=names),
-            holder=name.replace_strict(list(behind), list(behind.values()), return_dtype=names),
-        )
-        for batch in run.batches("jobs", [each for each in _NAMED if each in known])
+    tenants, queues = _tenants_of_jobs(run)
+    quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
+    holders = pl.Enum(sorted(set(behind)))
+    named = (("queue", queues, queue_names(run)), ("quota", quotas, holders), ("holder", behind, holders))
+    return pl.DataFrame(
+        [pl.Series(name, list(texts), dtype).gather(tenants) for name, texts, dtype in named]
     )
 
 
@@ -166,24 +161,32 @@ def holder_of_jobs(run: Run) -> pl.Series:
     return names_of_jobs(run)["holder"]
 
 
-@once
 def queue_behind(run: Run) -> Mapping[str, str]:
     """A queue of the timeline -> the scope of the queue that its jobs name."""
-    behind = holder_behind(run)
-    known = run.scan("jobs").collect_schema().names()
-    name = timeline_queue(known, behind)
-    found: dict[str, str] = {}
-    for batch in run.batches("jobs", [each for each in _NAMED if each in known]):
-        every = batch.select(name.alias("of"), "queue").unique()
-        found.update(every.select("of", pl.col("queue").cast(pl.String)).iter_rows())
-    return {name: Scope(QUEUE, queue).text for name, queue in found.items()}
+    named = zip(holder_behind(run), _tenants_of_jobs(run)[1], strict=True)
+    return {name: Scope(QUEUE, queue).text for name, queue in named if queue is not None}
 
 
 @once
 def queue_names(run: Run) -> pl.Enum:
     """The queues that jobs name."""
-    found = (batch["queue"].unique() for batch in run.batches("jobs", ("queue",)))
-    return pl.Enum(pl.concat(found).unique().sort())
+    return pl.Enum(sorted({queue for queue in _tenants_of_jobs(run)[1] if queue is not None}))
+
+
+@once
+def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
+    """For each job the number of its queue of the timeline; and for each of these the queue that jobs name."""
+    every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
+    queues: list[str | None] = [None] * len(every)
+    parts = []
+    for batch in run.batches("jobs", [each for each in _NAMED if each in known]):
+        tenant = timeline_queues(batch, every).to_physical()
+        some = np.zeros(len(queues), np.int64)
+        some[tenant.to_numpy()] = np.arange(len(tenant))
+        for number in tenant.unique().to_list():
+            queues[number] = batch["queue"][int(some[number])]
+        parts.append(tenant)
+    return pl.concat(parts), queues
 
 
 def pieces(run: Run, window: Window, *, changes: int, kinds: Sequence[str] = USED) -> Iterator[Piece]:

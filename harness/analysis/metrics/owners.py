@@ -12,7 +12,7 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.analysis.metrics.arrivals import counted, request_columns
-from harness.analysis.metrics.levels import queue_names
+from harness.analysis.metrics.levels import names_of_jobs
 from harness.base.arrays import Ints, codes
 from harness.plugins.measurement import Window
 from harness.plugins.scopes import QUEUE, USER, Scope
@@ -52,7 +52,7 @@ def owners(run: Run, window: Window, only: pl.Series | None = None) -> Mapping[s
         window: what is measured.
         only: whether each job of the run counts; all of them by default.
     """
-    names = {QUEUE: _queues(run), USER: _users(run)}
+    names = {QUEUE: names_of_jobs(run)[QUEUE], USER: _users(run)}
     demand = _demand(run, window, names, only)
     return {kind: _told_apart(kind, each, demand) for kind, each in names.items()}
 
@@ -85,11 +85,6 @@ def _told_apart(kind: str, names: pl.Series, demand: pl.DataFrame) -> Owners:
     )
 
 
-def _queues(run: Run) -> pl.Series:
-    """For each job the queue that it names: an enumeration, in the order of names."""
-    return run.columns("jobs", "queue")["queue"].cast(queue_names(run))
-
-
 def _users(run: Run) -> pl.Series:
     """For each job its user: an enumeration, in the order of names."""
     users = run.columns("jobs", "user")["user"]
@@ -110,6 +105,6 @@ def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.S
     """What jobs that arrived and count need in all, told apart by the names of their owners."""
     amounts = request_columns(run)
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
-    of_time = (pl.col(name).cast(pl.Int128) * pl.col("duration").fill_null(0) for name in amounts)
+    of_time = [pl.col(name).cast(pl.Int128) * pl.col("duration").fill_null(0) for name in amounts]
     jobs = run.columns("jobs", "submit_time", "duration", *amounts).with_columns(**names)
-    return jobs.filter(counts).group_by(list(names)).agg(each.sum() for each in of_time)
+    return jobs.filter(counts).select(*names, *of_time).group_by(list(names)).agg(pl.col(amounts).sum())
