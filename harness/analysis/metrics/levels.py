@@ -342,10 +342,10 @@ def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
     ranked = level[groups.order]
     changes = np.empty_like(ranked)
     changes[1:] = ranked[1:] - ranked[:-1]
-    begins = groups.begins
-    changes[begins] = ranked[begins] - before[groups.keys[begins]]
-    last = groups.last
-    before[groups.keys[last]] = ranked[last]
+    begins, ends = groups.begins, next_of(groups.begins, len(ranked)) - 1
+    owners = groups.keys[begins]
+    changes[begins] = ranked[begins] - before[owners]
+    before[owners] = ranked[ends]
     return groups.back(changes)
 
 

@@ -191,13 +191,13 @@ def _from_stints(
         # Progress that is thrown away after the window is neither lost yet nor of any use.
         rest = piece.span - piece.lost - piece.useful
         useful = piece.useful if counts is None else piece.useful * counts[piece.job]
-        spans = [each[groups.order] for each in (piece.useful, piece.lost, piece.idle, rest, useful)]
-        if counts is None:
-            spans.pop()
+        every = (piece.useful, piece.lost, piece.idle, rest, *(() if counts is None else (useful,)))
+        # As a rule most parts are nothing at all.
+        spans = [(part, span[groups.order]) for part, span in enumerate(every) if span.any()]
         whose = list(zip(*np.unravel_index(groups.keys[groups.begins], widths), strict=True))
         for resource, held in enumerate(piece.held):
             amounts = held[groups.order]
-            for part, span in enumerate(spans):
+            for part, span in spans:
                 of_pairs = exact.resource_times(amounts, span, groups.begins)
                 for numbers_of, amount in zip(whose, of_pairs, strict=True):
                     sums[0][0][resource][part] += amount

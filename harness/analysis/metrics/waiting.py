@@ -293,6 +293,7 @@ def _figures(
     column = times[name]
     values = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).fill_null(NEVER).to_numpy()
     going = ~times[shape.until].to_numpy()
+    some_go = bool(going.any())
     of_all = statistics(values, going, shape.statistics)
     found = {ALL: [of_all]}
     for kind in kinds:
@@ -300,8 +301,11 @@ def _figures(
         found[kind] = [[NOTHING] * len(shape.statistics)] * len(of_kind.names)
         for place, part in of_kind.groups:
             rows = of_kind.groups.order[part]
-            whole = len(rows) == len(values)  # as where all have one priority
-            found[kind][place] = of_all if whole else statistics(values[rows], going[rows], shape.statistics)
+            if len(rows) == len(values):  # as where all have one priority
+                found[kind][place] = of_all
+                continue
+            of_rows = going[rows] if some_go else going[: len(rows)]
+            found[kind][place] = statistics(values[rows], of_rows, shape.statistics)
     return found
 
 
