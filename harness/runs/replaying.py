@@ -27,6 +27,7 @@ from harness.cluster.domains import domains
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.engine import Outcome
+from harness.engine.events import NullRecorder, Recorder
 from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
 from harness.policy import Arrival
@@ -120,9 +121,10 @@ def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
     return _written(folder, {**info, **about, "tables": _with_metrics(folder, info, metrics)})
 
 
-def play_again(folder: Path, plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
-    """Replay without keeping anything; answers what the run says of itself."""
-    return _play_into(folder, plan, watch, "nothing")[0]
+def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str, Any]:
+    """Replay without recording anything; answers what the run says of how it ended."""
+    heard = as_heard(plan)
+    return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
 
 
 def add_into(
@@ -228,7 +230,7 @@ def _play_into(
     jobs = _jobs(plan, columns)
     if not jobs.only_of_trace:
         of_jobs = tenants(jobs.frame, ever(plan.cluster), by_elastic_quotas=plan.by_elastic_quotas)
-    played_on = _UNLIMITED if plan.policy.record else plan.cluster
+    played_on = _played_on(plan)
     recorder = ParquetRecorder(
         folder,
         jobs,
@@ -238,11 +240,8 @@ def _play_into(
         on_nodes=bool(played_on.nodes) or played_on.nodes_change,
         files=keep == "all",
     )
-    engine = Engine(jobs.chunks(), played_on, recorder, losses=plan.losses, until=plan.until)
     try:
-        policy = made(plan, engine.view)
-        with seldom_collected:
-            outcome = engine.run(policy, name=plan.label, watch=watch)
+        outcome = _played(plan, jobs, recorder, watch)
     except BaseException:
         recorder.abandon()
         raise
@@ -251,6 +250,21 @@ def _play_into(
     if jobs.record is not None:
         info["record"] = {"notes": list(jobs.record.notes)}
     return info, short
+
+
+def _played(
+    plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None
+) -> Outcome:
+    """How a replay ends whose facts go to a recorder."""
+    engine = Engine(jobs.chunks(), _played_on(plan), recorder, losses=plan.losses, until=plan.until)
+    policy = made(plan, engine.view)
+    with seldom_collected:
+        return engine.run(policy, name=plan.label, watch=watch)
+
+
+def _played_on(plan: Plan) -> Cluster:
+    """What limits a replay."""
+    return _UNLIMITED if plan.policy.record else plan.cluster
 
 
 def jobs_of(plan: Plan, more: Sequence[Arrival] = ()) -> Jobs:
@@ -359,13 +373,20 @@ def _describe(
         "harness": {"code": _told(ours)},
         "settings": plan.settings,
         **plan.work.told,
+        **_ended(plan, outcome),
+    }
+
+
+def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    """What a run says of how it ended."""
+    return {
         "window": [outcome.start, outcome.end],
         "outcome": {
             "jobs": outcome.jobs,
             "cycles": outcome.cycles,
             "half_bound_gangs": [gang._asdict() for gang in outcome.half_bound],
             **({"stopped": outcome.stopped.plain()} if outcome.stopped is not None else {}),
-            **({"asleep": list(outcome.asleep)} if outcome.asleep and not policy.record else {}),
+            **({"asleep": list(outcome.asleep)} if outcome.asleep and not plan.policy.record else {}),
         },
     }
 

@@ -22,7 +22,7 @@ from harness.runs.request import Request
 from harness.runs.request_of_run import request_of
 from harness.runs.run import IDLE, Run
 from harness.runs.side_by_side import Outcome, runs_of
-from harness.runs.store import added, aside
+from harness.runs.store import added
 from harness.studies.waiting_causes import Causes
 
 OPTION = "--idle-causes"
@@ -80,8 +80,7 @@ def _judged(run: Run, plan: Plan, watch: Callable[[int, int], None] | None) -> R
 
     jobs = run.info["outcome"]["jobs"]
     told = None if watch is None else lambda now, count: watch(now, jobs + count)
-    with aside() as folder:
-        again = play_again(folder, replace(plan, observe=observe), told)
+    again = play_again(replace(plan, observe=observe), told)
     if any(again[name] != run.info[name] for name in ("window", "outcome")):
         return _refused(run, f"{run.label}, replayed once more, decides otherwise")
     with blamed_on(f"policy {plan.label} failed when it was asked why jobs wait", kind=PolicyError):
