@@ -18,7 +18,7 @@ import numpy as np
 from harness.analysis.metrics.idle import FRAGMENTED, MINUTE, POLICY, QUOTA, RESERVED, Judged
 from harness.cluster.model import Cluster
 from harness.engine.sources import ObservedTimers
-from harness.models.kube.room import Room
+from harness.models.kube.room import Ask, Room
 from harness.policy import (
     Admit,
     Bind,
@@ -76,17 +76,17 @@ class _Alike:
         jobs: by index; the judgement asks for the first one.
         new: those that have joined since the last judgement.
         cause: the last one; -1 before any.
-        fits: whether nodes had room, and after how many changes of the nodes that was.
+        ask: what they ask nodes for; None before it was looked at.
     """
 
-    __slots__ = ("cause", "fits", "jobs", "key", "new")
+    __slots__ = ("ask", "cause", "jobs", "key", "new")
 
     def __init__(self, key: object) -> None:
         self.key = key
         self.jobs: dict[int, _Waiting] = {}
         self.new: dict[int, None] = {}
         self.cause = -1
-        self.fits = (-1, False)
+        self.ask: Ask | None = None
 
 
 class Causes:
@@ -332,16 +332,14 @@ class Causes:
 
     def _cause(self, alike: _Alike) -> int:
         waiting = next(iter(alike.jobs.values()))
-        pods, room = sorted(waiting.pods), self._room
-        if self._within_quota is not None and not self._within_quota(waiting.job, pods):
+        job, room = waiting.job, self._room
+        if self._within_quota is not None and not self._within_quota(job, sorted(waiting.pods)):
             return QUOTA
         if room is None:
             return POLICY
-        changes, fits = alike.fits
-        if changes != room.changes:
-            fits = room.takes(waiting.job, pods, waiting.flavors)
-            alike.fits = room.changes, fits
-        return POLICY if fits else FRAGMENTED
+        if alike.ask is None:
+            alike.ask = room.asked(job, sorted(waiting.pods), waiting.flavors)
+        return POLICY if room.takes(alike.ask, job) else FRAGMENTED
 
     def _tell(self, minute: int, index: int, cause: int) -> None:
         if self._told.get(index) != cause:

@@ -175,7 +175,7 @@ def queue_names(run: Run) -> pl.Enum:
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[pl.Series, list[str | None]]:
-    """For each job the number of its queue of the timeline; and for each of these the queue that jobs name."""
+    """For each job the number of its queue of the timeline; and for each of these which queue jobs name."""
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []

@@ -29,14 +29,30 @@ _NONE: Mapping[str, str] = {}
 
 
 @final
+class Ask:
+    """Pods that are to be placed together, and whether that was possible when it was tried last.
+
+    Attributes:
+        counts: how many there are of each template.
+        fits: whether nodes had room.
+        crowded: whether they had none since no node by itself takes one of the pods.
+        tried: after how many changes that was; -1 before it was tried.
+    """
+
+    __slots__ = ("counts", "crowded", "fits", "tried")
+
+    def __init__(self, counts: Mapping[Template, int]) -> None:
+        self.counts = counts
+        self.fits = self.crowded = False
+        self.tried = -1
+
+
+@final
 class Room:
     """The nodes of a cluster and the pods on them.
 
     Args:
         cluster: has the nodes.
-
-    Attributes:
-        changes: how often pods or nodes have come, gone or changed.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -52,8 +68,10 @@ class Room:
         )
         self._most = self._largest()
         self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
+        self._asks: dict[tuple[tuple[Template, int], ...], Ask] = {}
         self._bound: dict[tuple[int, int], PodInfo] = {}
-        self.changes = 0
+        self._changes = 0  # how often pods or nodes have come, gone or changed
+        self._roomier = 0  # the last of these after which a node may take more than before
 
     def follow(self, name: str, node: Node | None) -> None:
         """A node is another one than before, or is there from now on, or is gone; its pods are freed next."""
@@ -63,7 +81,8 @@ class Room:
             self._known.count_by_resources()
         self._scheduling.renew()
         self._most = self._largest()
-        self.changes += 1
+        self._changes += 1
+        self._roomier = self._changes
 
     def bind(self, job: Job, pods: Iterable[int], node: str, flavors: Flavors) -> None:
         """Pods of a job hold their resources on a node from now on."""
@@ -71,7 +90,7 @@ class Room:
         for pod in pods:
             info = self._bound[job.index, pod] = self._pod(job, pod, flavors)
             self._cache.add_pod(info, there)
-            self.changes += 1
+        self._changes += 1
 
     def free(self, job: Job, pods: Iterable[int]) -> None:
         """Those of these pods that were bound are gone."""
@@ -79,19 +98,43 @@ class Room:
             info = self._bound.pop((job.index, pod), None)
             if info is not None:
                 self._cache.remove_pod(info)
-                self.changes += 1
+                self._changes += 1
+                self._roomier = self._changes
 
-    def takes(self, job: Job, pods: Sequence[int], flavors: Flavors) -> bool:
-        """Whether nodes have room for these pods of a job together, which are not bound."""
-        if self._cache.unsettled and self._cache.settle():
-            self._scheduling.renew()
+    def asked(self, job: Job, pods: Sequence[int], flavors: Flavors) -> Ask:
+        """These pods of a job together; the same object for all that ask for the same."""
         (first, *others), counts = job.pod_sets, Counter[Template]()
         for pod_set, count in (Counter(map(job.pod_set_of, pods)) if others else {first: len(pods)}).items():
             counts[self._template(job, pod_set, flavors)] += count
-        if not all(self._scheduling.shape_nodes(template.shape).any_fits for template in counts):
-            return False
+        return self._asks.setdefault(tuple(counts.items()), Ask(counts))
+
+    def takes(self, ask: Ask, job: Job) -> bool:
+        """Whether nodes have room for pods together that are not bound.
+
+        Args:
+            ask: the pods.
+            job: one that they are of.
+        """
+        # While pods only come, a node that was too full stays so.
+        if ask.tried < (self._roomier if ask.crowded else self._changes):
+            if self._cache.unsettled and self._cache.settle():
+                self._scheduling.renew()
+            shapes = [self._scheduling.shape_nodes(template.shape) for template in ask.counts]
+            ask.crowded = not all(nodes.any_fits for nodes in shapes)
+            ask.fits = not ask.crowded and (self._is_simple(ask) or self._places(ask, job))
+            ask.tried = self._changes
+        return ask.fits
+
+    def _is_simple(self, ask: Ask) -> bool:
+        """Whether it is one pod, and no rule of it or of others looks at what other pods a node has."""
+        (template, count), *others = ask.counts.items()
+        return count == 1 and not others and template.alone and not self._cache.repelling
+
+    def _places(self, ask: Ask, job: Job) -> bool:
+        """Whether the scheduler finds a node for one after the other, the largest first."""
         placed: list[PodInfo] = []
-        for template in sorted(counts.elements(), key=lambda each: -self._size(each)):
+        ranked = sorted(ask.counts, key=lambda each: -self._size(each))
+        for template in (each for each in ranked for _ in range(ask.counts[each])):
             info = PodInfo(job.id, template, job.priority, job.preempts, job, len(placed))
             node = self._scheduling.schedule(info)
             if not isinstance(node, NodeInfo):
@@ -100,7 +143,7 @@ class Room:
             placed.append(info)
         for info in reversed(placed):
             self._cache.remove_pod(info)
-        return len(placed) == len(pods)
+        return len(placed) == sum(ask.counts.values())
 
     def _largest(self) -> list[int]:
         """Of each resource what the node has that has most of it."""
