@@ -252,9 +252,7 @@ def _play_into(
     return info, short
 
 
-def _played(
-    plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None
-) -> Outcome:
+def _played(plan: Plan, jobs: Jobs, recorder: Recorder, watch: Callable[[int, int], None] | None) -> Outcome:
     """How a replay ends whose facts go to a recorder."""
     engine = Engine(jobs.chunks(), _played_on(plan), recorder, losses=plan.losses, until=plan.until)
     policy = made(plan, engine.view)

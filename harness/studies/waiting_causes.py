@@ -115,6 +115,7 @@ class Causes:
         self._begin: int | None = None
         self._now = 0
         self._due: list[int] = []  # minutes to judge at, a heap
+        self._changed = -1  # the last of them at which something has changed
         self._delays: list[tuple[int, int]] = []  # when who may start that was admitted before, a heap
         self._waiting: dict[int, _Waiting] = {}
         self._moved: dict[int, None] = {}  # jobs that may wait otherwise than before
@@ -169,7 +170,7 @@ class Causes:
 
     def cycle(self, now: int) -> Iterator[Decision]:
         """See `Policy`."""
-        yield from self._decided(now, self._policy.cycle(now))
+        return self._decided(now, self._policy.cycle(now))
 
     def _decided(self, now: int, decisions: Iterable[Decision]) -> Iterator[Decision]:
         self._reach(now)
@@ -236,10 +237,11 @@ class Causes:
     def _gone(self, job: Job, pods: range) -> None:
         """Pods hold nothing any more."""
         held = self._held.get(job.index)
-        if held is not None:
-            held.difference_update(pods)
-            if not held:
-                del self._held[job.index]
+        if held is None:
+            return
+        held.difference_update(pods)
+        if not held:
+            del self._held[job.index]
         for pod in pods if self._leaving else ():
             by = self._leaving.pop((job.index, pod), None)
             waiting = None if by is None else self._waiting.get(by)
@@ -264,17 +266,20 @@ class Causes:
         """Something has changed, for a job above all."""
         self._moved[job.index] = None
         minute = self._minute(self._now)
-        if not self._due or self._due[0] != minute:
+        if minute != self._changed:
+            self._changed = minute
             heappush(self._due, minute)
 
     def _reach(self, now: int) -> None:
         """It is `now`: judge at all minutes before it that are due."""
+        if now <= self._now:
+            return
         while self._due and self._begin is not None and self._begin + self._due[0] * MINUTE < now:
             minute = heappop(self._due)
             while self._due and self._due[0] == minute:
                 heappop(self._due)
             self._judge(minute)
-        self._now = max(self._now, now)
+        self._now = now
 
     def _judge(self, minute: int) -> None:
         assert self._begin is not None
@@ -288,6 +293,8 @@ class Causes:
         self._moved.clear()
         for alike in self._alike.values():
             cause = self._cause(alike)
+            if cause == alike.cause and not alike.new:
+                continue
             concerned: Iterable[int] = alike.new if cause == alike.cause else alike.jobs
             alike.cause = cause
             for index in concerned:

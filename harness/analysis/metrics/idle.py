@@ -121,8 +121,11 @@ def _idle(run: Run, window: Window) -> list[list[int]]:
         is_cause = np.append(np.zeros(int(some.sum()), np.bool_), np.ones(len(at), np.bool_))
         order = order[time[order] < window.end]
         columns = (column[order].tolist() for column in (time, *both, is_cause))
+        reached = window.start
         for when, whose, more, holds, judged in zip(*columns, strict=True):
-            split.reach(when)
+            if when != reached:
+                split.reach(when)
+                reached = when
             if judged:
                 split.judge(whose, more)
             else:

@@ -151,9 +151,7 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
     holders = pl.Enum(sorted(set(behind)))
     named = (("queue", queues, queue_names(run)), ("quota", quotas, holders), ("holder", behind, holders))
-    return pl.DataFrame(
-        [pl.Series(name, list(texts), dtype).gather(tenants) for name, texts, dtype in named]
-    )
+    return pl.DataFrame([pl.Series(name, list(texts), dtype).gather(tenants) for name, texts, dtype in named])
 
 
 def holder_of_jobs(run: Run) -> pl.Series:

@@ -242,10 +242,13 @@ class PodPolicy:
         """See `harness.policy.Policy`."""
         self.scheduler.skip(span, counts)
 
-    def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `harness.policy.Policy`."""
-        if self._lets_in is None:
-            return True
+    @property
+    def within_quota(self) -> Callable[[Job, Sequence[int]], bool] | None:
+        """See `harness.policy.Policy`; None without quotas."""
+        return None if self._lets_in is None else self._is_let_in
+
+    def _is_let_in(self, job: Job, pods: Sequence[int]) -> bool:
+        assert self._lets_in is not None
         known = (self._pods.get((job.index, pod)) for pod in pods)
         return self._lets_in([pod for pod in known if pod is not None])
 

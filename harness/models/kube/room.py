@@ -88,7 +88,9 @@ class Room:
         """Pods of a job hold their resources on a node from now on."""
         there = self._cache.by_name[node]
         for pod in pods:
-            info = self._bound[job.index, pod] = self._pod(job, pod, flavors)
+            template = self._template(job, job.pod_set_of(pod), flavors)
+            info = PodInfo(job.id, template, job.priority, job.preempts, job, pod)
+            self._bound[job.index, pod] = info
             self._cache.add_pod(info, there)
         self._changes += 1
 
@@ -149,10 +151,6 @@ class Room:
         """Of each resource what the node has that has most of it."""
         amounts = [node.allocatable for node in self._cache.by_name.values()]
         return [max(each, default=0) for each in zip(*amounts, strict=True)] or [0] * len(self._cache.names)
-
-    def _pod(self, job: Job, pod: int, flavors: Flavors) -> PodInfo:
-        template = self._template(job, job.pod_set_of(pod), flavors)
-        return PodInfo(job.pod_name(pod), template, job.priority, job.preempts, job, pod)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: Flavors) -> Template:
         chosen = tuple(flavors.get(pod_set.name, _NONE).values())
