@@ -200,6 +200,26 @@ def test_metrics_of_random_worlds_are_what_their_decisions_say(tmp_path: Path) -
         agrees(world.replay(plugin, tmp_path), world.frame)
 
 
+@pytest.mark.parametrize(
+    ("seed", "plugin", "nodes"),
+    [
+        *((0, "fairsharing", False), (1, "none", False), (7, "elasticquota", False)),
+        *((3, "default-preemption", True), (4, "kueue-classic", True), (0, "auto", True)),
+    ],
+)
+def test_metrics_of_changing_worlds_are_what_their_decisions_say(
+    seed: int, plugin: str, nodes: bool, tmp_path: Path
+) -> None:
+    """Capacity, quotas, limits and weights are functions of time; nodes come, go and shrink under their pods.
+
+    In the fifth world a pod of an admitted job is lost with its node before the job is preempted.
+    """
+    world = random_world(seed, node_events=nodes)
+    run = world.replay(plugin, tmp_path)
+    assert run.info["cluster"]["events"]
+    agrees(run, world.frame)
+
+
 def test_a_job_that_is_admitted_again_after_one_of_its_pods_has_ended(tmp_path: Path) -> None:
     """It holds quota of those that are left, by their pod sets; while one never started nothing is kept.
 
@@ -214,8 +234,8 @@ def test_a_job_that_is_admitted_again_after_one_of_its_pods_has_ended(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_metrics_of_every_plugin_are_what_decisions_say(seed: int, tmp_path: Path) -> None:
-    """In sixty worlds, with all plugins."""
-    world = random_world(seed, changes=False)
+    """In sixty worlds with all plugins. A third of the worlds change; in a third nodes come and go."""
+    world = random_world(seed, node_events=seed % 3 == 0)
     for plugin in PLUGINS:
         agrees(world.replay(plugin, tmp_path), world.frame)
 

@@ -2,7 +2,7 @@
 
 It shares no code with `harness.analysis.metrics` and reads neither stints nor timeline: only what was
 decided, what jobs ask for and what the cluster has. It covers every loss model, start-up, pod sets that
-differ, quotas of several flavors and what dumps say ran before.
+differ, quotas of several flavors, what dumps say ran before, and clusters that change.
 """
 
 from __future__ import annotations

@@ -54,17 +54,15 @@ def counts(world: World, book: Book) -> None:
     book.say("disruption.max_preemptions_of_a_job", max(times.values(), default=0))
     arrived = sum(job.submit is not None for job in world.jobs)
     book.ratio("disruption.preemptions_per_1000_jobs", 1000 * len(found), arrived)
-    hours: dict[int, Fraction] = {}
-    for place, size in enumerate(world.sizes):
-        if size:
+    parts: dict[int, tuple[Fraction, int]] = {}
+    for place in range(len(world.resources)):
+        if whole := world.whole(place):
             held = sum(
                 state.length * state.allocated["all"][place] for state in world.states(lambda _: "all")
             )
-            hours[place] = Fraction(held, size)
-    most = max(hours, key=lambda place: (hours[place], -place), default=None)
-    held_hours = None
-    if most is not None:
-        held_hours = world.hours(hours[most] * (world.sizes[most] or 0), world.resources[most])
+            parts[place] = Fraction(held, whole), held
+    most = max(parts, key=lambda place: (parts[place][0], -place), default=None)
+    held_hours = None if most is None else world.hours(parts[most][1], world.resources[most])
     book.ratio("disruption.preemptions_per_1000_hours", 1000 * len(found), held_hours)
     samples = [Sample(Fraction(count)) for count in victims.values()]
     book.spread("disruption.victims_per_preemptor", samples, ("mean", "p95", "max"))

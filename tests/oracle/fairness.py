@@ -24,15 +24,15 @@ def fairness(world: World, book: Book) -> None:
 
 def shares(world: World, book: Book) -> None:
     """Dominant shares against weighted max-min fair ones, at each moment and over days."""
-    known = world.cluster["queues"]
-    weight = {name: Fraction(known[name]["weight"] if name in known else 1) for name in world.holder}
-    sizes = {place: size for place, size in enumerate(world.sizes) if size}
     off = due = alike = Fraction(0)
     compared = 0
     days: dict[int, dict[str, list[Fraction]]] = defaultdict(
         lambda: defaultdict(lambda: [Fraction(0), Fraction(0)])
     )
     for state in world.states(world.holder.__getitem__):
+        known = state.epoch.cluster["queues"]
+        weight = {name: Fraction(known[name]["weight"] if name in known else 1) for name in world.holder}
+        sizes = {place: size for place, size in enumerate(state.epoch.sizes) if size}
         share = {
             name: max((Fraction(each[place], size) for place, size in sizes.items()), default=Fraction(0))
             for name, each in state.allocated.items()
@@ -108,14 +108,15 @@ def filled(
 
 def deficit(world: World, book: Book) -> None:
     """Resource-time that a quota was owed within its nominal quota while it had the demand."""
-    known = world.cluster["queues"]
     owed: dict[tuple[str, int], int] = defaultdict(int)
     for state in world.states(world.holder.__getitem__):
+        known = state.epoch.cluster["queues"]
         for name in known:
             for place, resource in enumerate(world.resources):
                 nominal = (known[name]["nominal"] or {}).get(resource, 0)
                 held, wanted = state.allocated[name][place], state.wanted[name][place]
                 owed[name, place] += state.length * max(0, min(nominal, wanted) - held)
+    known = world.given()
     for place, resource in enumerate(world.resources):
         of = {
             name: owed[name, place] if resource in known.get(name, {}).get("nominal", {}) else None

@@ -23,6 +23,7 @@ class Wait(NamedTuple):
 
     start: int
     length: int
+    sizes: Sequence[int | None]
     asks: Mapping[int, Sequence[int]]
     held: Sequence[int]
 
@@ -50,12 +51,11 @@ def idle(world: World, book: Book, judged: Iterable[tuple[int, int, int]]) -> No
         for begin, until in pairwise(borders):
             causes = {job: _cause(of_job[job], begin) for job in each.asks}
             for place, parts in enumerate(sums):
-                for number, amount in enumerate(_split(world, each, place, causes)):
+                for number, amount in enumerate(_split(each, place, causes)):
                     parts[number] += amount * (until - begin)
-    for resource, size, parts in zip(world.resources, world.sizes, sums, strict=True):
-        whole = (size or 0) * (world.end - world.start)
-        for name, part in zip(("no_demand", *CAUSES), parts, strict=True):
-            book.ratio(f"idle.{name}", part, whole, resource=resource)
+    for place, resource in enumerate(world.resources):
+        for name, part in zip(("no_demand", *CAUSES), sums[place], strict=True):
+            book.ratio(f"idle.{name}", part, world.whole(place), resource=resource)
 
 
 def _waits(world: World) -> Iterable[Wait]:
@@ -68,7 +68,7 @@ def _waits(world: World) -> Iterable[Wait]:
             held = [held[place] + state.allocated[job][place] for place in range(width)]
             if any(pending):
                 asks[job] = pending
-        yield Wait(state.start, state.length, asks, held)
+        yield Wait(state.start, state.length, state.epoch.sizes, asks, held)
 
 
 def _cause(judged: Sequence[tuple[int, int]], now: int) -> int:
@@ -78,9 +78,9 @@ def _cause(judged: Sequence[tuple[int, int]], now: int) -> int:
     return judged[max(0, bisect_right(judged, now, key=lambda each: each[0]) - 1)][1]
 
 
-def _split(world: World, wait: Wait, place: int, causes: Mapping[int, int]) -> list[int]:
+def _split(wait: Wait, place: int, causes: Mapping[int, int]) -> list[int]:
     """What is idle without demand, and for each cause: in proportion, by the largest remainder."""
-    free = max(0, (world.sizes[place] or 0) - wait.held[place])
+    free = max(0, (wait.sizes[place] or 0) - wait.held[place])
     asks = {job: amounts[place] for job, amounts in wait.asks.items()}
     asked = sum(asks.values())
     idle = min(free, asked)

@@ -21,14 +21,14 @@ def quota(world: World, book: Book) -> None:
 
 def held(world: World, book: Book) -> None:
     """What was held over, unbound, borrowed and lent."""
-    known = world.cluster["queues"]
     width = len(world.resources)
     admits = any(row["action"] == "admit" for row in world.decisions)
     sums: dict[str, dict[str, list[Fraction]]] = {
-        metric: {name: [Fraction(0)] * width for name in known}
+        metric: {name: [Fraction(0)] * width for name in world.given()}
         for metric in ("over", "held_unbound", "borrowed", "lent")
     }
     for state in world.states(world.holder.__getitem__):
+        cluster, known = state.epoch.cluster, state.epoch.cluster["queues"]
         for place, resource in enumerate(world.resources):
             # An ElasticQuota admits nothing: what its bound pods hold is held of it.
             has = {
@@ -37,22 +37,23 @@ def held(world: World, book: Book) -> None:
             }
             for name in known:
                 nominal = known[name]["nominal"].get(resource, 0)
-                over = max(0, has[name] - max(nominal, usable(world.cluster, resource, has, name)))
+                over = max(0, has[name] - max(nominal, usable(cluster, resource, has, name)))
                 sums["over"][name][place] += state.length * over
                 unbound = has[name] - state.allocated[name][place]
                 sums["held_unbound"][name][place] += state.length * unbound
-            for flavor in flavors_of(world.cluster, resource):
+            for flavor in flavors_of(cluster, resource):
                 of_flavor = {
                     name: (state.quota[name].get((place, flavor), 0) if flavor else has[name])
                     if ("flavors" in known[name]) == bool(flavor)
                     else 0
                     for name in known
                 }
-                lent = lent_by(world.cluster, resource, flavor, of_flavor)
+                lent = lent_by(cluster, resource, flavor, of_flavor)
                 for name in known:
                     nominal, _ = own_of(known[name], resource, flavor)
                     sums["borrowed"][name][place] += state.length * max(0, of_flavor[name] - nominal)
                     sums["lent"][name][place] += state.length * lent[name]
+    known = world.given()
     for metric, of in sums.items():
         there = admits and (metric != "held_unbound" or world.nodes)
         for place, resource in enumerate(world.resources):
@@ -173,7 +174,7 @@ def _limit(node: Mapping[str, Any], kind: str, resource: str) -> int | None:
 
 def reclaim(world: World, book: Book) -> None:
     """Episodes in which a quota has pending demand within its nominal quota."""
-    known = world.cluster["queues"]
+    given = world.given()
     asked: dict[str, list[int]] = defaultdict(lambda: [0] * len(world.resources))
     has: dict[str, list[int]] = defaultdict(lambda: [0] * len(world.resources))
     since: dict[str, int] = {}
@@ -183,18 +184,23 @@ def reclaim(world: World, book: Book) -> None:
         if row["time"] <= world.until:
             of_time[row["time"]].append(row)
     owed: dict[str, int] = defaultdict(int)
+    for time in world.turns:
+        of_time.setdefault(time, [])
     for time, rows in sorted(of_time.items()):
-        positive = set(since)
+        known = world.epoch(time).cluster["queues"]
+        # What was given to a quota is asked for from the beginning of that instant on.
+        turned = given if time in world.turns else {}
+        positive = {*since, *(name for name in turned if waits(world, known, name, asked, has))}
         for row in rows:
             name, parts = world.holder[row["job"]], world.parts[row["job"]]
             moved, _ = world.moved_by[row["seq"]]
             for of, counts in ((has, moved.holding), (asked, moved.asking)):
                 for place, amount in enumerate(total(parts, counts)):
                     of[name][place] += amount
-            if name in known and waits(world, known[name]["nominal"], asked[name], has[name]):
+            if waits(world, known, name, asked, has):
                 positive.add(name)
         for name in positive:
-            if waits(world, known[name]["nominal"], asked[name], has[name]):
+            if waits(world, known, name, asked, has):
                 since.setdefault(name, time)
             else:
                 began = since.pop(name, time)
@@ -208,12 +214,19 @@ def reclaim(world: World, book: Book) -> None:
     for name in world.holders():
         book.spread("reclaim_latency", episodes[name], ("p50", "p95", "max"), world.of(name), SECOND)
         length = world.end - world.start
-        book.ratio("reclaim.owed", owed[name], length if name in known else None, world.of(name))
+        book.ratio("reclaim.owed", owed[name], length if given.get(name, {}).get("nominal") else None, world.of(name))
 
 
-def waits(world: World, nominal: Mapping[str, int], asked: Sequence[int], has: Sequence[int]) -> bool:
-    """Whether demand within the nominal quota is pending, of any resource."""
+def waits(
+    world: World,
+    known: Mapping[str, Any],
+    name: str,
+    asked: Mapping[str, Sequence[int]],
+    has: Mapping[str, Sequence[int]],
+) -> bool:
+    """Whether demand within a quota's nominal quota is pending, of any resource."""
+    nominal = known.get(name, {}).get("nominal") or {}
     return any(
-        min(nominal.get(resource, 0), asked[place]) > has[place]
+        min(nominal.get(resource, 0), asked[name][place]) > has[name][place]
         for place, resource in enumerate(world.resources)
     )

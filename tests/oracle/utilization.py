@@ -38,12 +38,12 @@ def groups(world: World, group: Callable[[int], Any]) -> dict[str, Any]:
     for state in world.states(group):
         for name, wanted in state.wanted.items():
             held = state.allocated[name]
-            for place, size in enumerate(world.sizes):
+            for place, size in enumerate(state.epoch.sizes):
                 found["allocated"][name][place] += state.length * held[place]
                 most = wanted[place] if size is None else min(wanted[place], size)
                 found["of_demand"][name][place] += state.length * most
                 found["waited"][name][place] += state.length * (wanted[place] - held[place])
-    for job in world.whole:
+    for job in world.runs_out:
         for span in job.spans:
             start, end = max(span.start, world.start), min(span.end, world.end)
             kind = kind_of(world, span.progress, span.lost, job.finish)
@@ -68,9 +68,7 @@ def rows(
     world: World, book: Book, place: int, resource: str, found: Mapping[str, Any], scopes: Iterable[str]
 ) -> None:
     """The rows of one resource."""
-    size = world.sizes[place]
-    length = world.end - world.start
-    whole = (size or 0) * length
+    length, whole = world.end - world.start, world.whole(place)
     for scope in sorted(scopes):
         of = {name: values[scope][place] for name, values in found.items()}
         assert sum(of[kind] for kind in KINDS) == of["allocated"], "the four parts add up"
@@ -78,11 +76,11 @@ def rows(
             book.ratio(f"utilization.{name}", of[name], whole, scope, resource)
             book.say(f"utilization.{name}.hours", world.hours(of[name], resource), scope, resource)
         book.ratio(
-            "utilization.of_demand", of["allocated"], of["of_demand"] if size else None, scope, resource
+            "utilization.of_demand", of["allocated"], of["of_demand"] if whole else None, scope, resource
         )
         book.ratio("goodput.of_allocated", of["useful"], of["allocated"], scope, resource)
         book.ratio("goodput.of_capacity", of["useful"], whole, scope, resource)
         book.ratio("goodput.of_demand", of["useful"], of["needed"], scope, resource)
         if scope == "all":
-            book.say("utilization.capacity.hours", world.hours(size and whole, resource), scope, resource)
+            book.say("utilization.capacity.hours", world.hours(whole, resource), scope, resource)
             book.ratio("backlog", of["waited"], length * world.unit(resource), scope, resource)

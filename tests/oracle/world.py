@@ -33,11 +33,20 @@ Cell: TypeAlias = tuple[int, str]
 """A resource, by its place, and a flavor; "" where nobody says which."""
 
 
+class Epoch(NamedTuple):
+    """What there is of the cluster from an instant on."""
+
+    begin: int
+    cluster: Mapping[str, Any]
+    sizes: Sequence[int | None]  # of each resource; None without an end
+
+
 class State(NamedTuple):
     """What was so for some time, group by group and resource by resource."""
 
     start: int
     length: int
+    epoch: Epoch
     allocated: Mapping[Any, Sequence[int]]
     wanted: Mapping[Any, Sequence[int]]  # of pending and running pods
     quota: Mapping[Any, Mapping[Cell, int]]  # held by admitted jobs, and by evicted ones for a while
@@ -63,13 +72,12 @@ class World:
         self.info = run.info
         self.cluster: Mapping[str, Any] = run.info["cluster"]
         self.resources: list[str] = list(run.info["trace"]["resources"])
-        self.capacity: Mapping[str, int] = self.cluster["capacity"]
-        self.sizes = [self.capacity.get(each) for each in self.resources]
         self.nodes = bool(self.cluster["nodes"])
         self.start, self.own_end = run.info["window"]
         self.end = self.own_end if end is None else end
         self.until = self.end if until is None else until
         self.own_end = min(self.own_end, self.until)  # own windows are cut where any run was cut
+        self.epochs = list(_epochs(self.cluster, self.resources))
         rows = list(_rows(run, trace, self.resources))
         origin = run.info["trace"]["origin_us"]
         times = run.decisions["time"].cast(pl.Int64) - origin
@@ -93,7 +101,7 @@ class World:
             return histories(rows, self.decisions, losses, self.nodes, self.holds, end)
 
         self.jobs = all_jobs(self.until)  # as they are when values of jobs are taken
-        self.whole = all_jobs(max(self.own_end, self.end))  # in the run's own window
+        self.runs_out = all_jobs(max(self.own_end, self.end))  # in the run's own window
         arrivals = [job.submit for job in self.jobs if job.submit is not None]
         assert not arrivals or self.start == min(arrivals)
         self.counted = [
@@ -159,14 +167,43 @@ class World:
             for job, cell, more in self.quota.get(time, []):
                 quota[group(job)][cell] += more
             if following > time:
-                yield State(time, following - time, held, wanted, quota)
+                yield State(time, following - time, self.epoch(time), held, wanted, quota)
+
+    def epoch(self, time: int) -> Epoch:
+        """What there is of the cluster at a time."""
+        return [each for each in self.epochs if each.begin <= time][-1]
+
+    @property
+    def turns(self) -> list[int]:
+        """When the cluster changes within what is measured."""
+        return [each.begin for each in self.epochs if self.start < each.begin < self.until]
+
+    def given(self) -> dict[str, dict[str, Any]]:
+        """What is said of each quota, and of which resources it has any at some time."""
+        found: dict[str, dict[str, Any]] = {}
+        for each in self.epochs:
+            for name, quota in each.cluster["queues"].items():
+                known = found.setdefault(name, {**quota, "nominal": {}})
+                known["nominal"] = {**known["nominal"], **(quota["nominal"] or {})}
+        return found
+
+    def whole(self, place: int) -> int | None:
+        """All that there is of a resource over time; None if that has no end at any time."""
+        borders = [self.start, *(each for each in self.turns if each < self.end), self.end]
+        total = 0
+        for begin, until in pairwise(borders):
+            size = self.epoch(begin).sizes[place]
+            if size is None:
+                return None
+            total += size * (until - begin)
+        return total
 
     def instants(self) -> Iterator[tuple[int, int, list[dict[str, Any]]]]:
         """Each instant, the next one, and what was decided; also those at which only quota is given back."""
         at: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in self.decisions:
             at[row["time"]].append(row)
-        for time in self.quota:
+        for time in (*self.quota, *self.turns):
             at.setdefault(time, [])  # an instant without decisions
         times = [time for time in sorted(at) if time < self.end]
         for time, following in pairwise([*times, self.end]):
@@ -216,11 +253,11 @@ class World:
 
     def of(self, holder: str) -> str:
         """The scope of what is measured of a quota, or of a queue without one."""
-        return f"quota={holder}" if holder in self.cluster["queues"] else f"queue={holder}"
+        return f"quota={holder}" if holder in self.given() else f"queue={holder}"
 
     def holders(self) -> list[str]:
-        """All quotas, and all queues that have none."""
-        return sorted({*self.holder, *self.cluster["queues"]})
+        """All quotas that there ever are, and all queues that have none."""
+        return sorted({*self.holder, *self.given()})
 
     def unit(self, resource: str) -> int:
         """What one core, GiB or device is."""
@@ -233,6 +270,17 @@ class World:
     def demand(self, job: Job, place: int) -> int:
         """What a job needs in all: its pods, what they ask for, its duration."""
         return 0 if job.duration is None else self.asks[job.number][place] * job.duration
+
+
+def _epochs(cluster: Mapping[str, Any], resources: Sequence[str]) -> Iterator[Epoch]:
+    """What `run.json` says of a cluster, and from each change on."""
+    facts = {name: dict(cluster.get(name, {})) for name in ("capacity", "queues", "cohorts")}
+    for event in ({"at_us": -NEVER}, *cluster.get("events", ())):
+        for name, before in facts.items():
+            known = {**before, **event.get(name, {})}
+            facts[name] = {key: value for key, value in known.items() if value is not None}
+        now = {**cluster, **facts, "allocatable": event.get("allocatable", {})}
+        yield Epoch(event["at_us"], now, [facts["capacity"].get(each) for each in resources])
 
 
 def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> Iterator[dict[str, Any]]:

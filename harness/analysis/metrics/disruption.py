@@ -61,12 +61,16 @@ def _counts(run: Run, window: Window, pods: pl.DataFrame, each: pl.DataFrame) ->
 
 def _dominant_hours(run: Run, window: Window) -> float | None:
     """Allocated hours of the resource of whose capacity most is allocated; None without a capacity."""
-    known = [resource for resource in run.resources if run.capacity.get(resource)]
-    if not known:
+    whole = {resource: run.capacity_time(resource, window) for resource in run.resources}
+    parts = {
+        resource: Fraction(resource_time(run, window, resource).allocated, there)
+        for resource, there in whole.items()
+        if there
+    }
+    if not parts:
         return None
-    allocated = {resource: resource_time(run, window, resource).allocated for resource in known}
-    dominant = max(known, key=lambda resource: Fraction(allocated[resource], run.capacity[resource]))
-    return resource_hours("", allocated[dominant], dominant).value
+    dominant = max(parts, key=parts.__getitem__)
+    return resource_hours("", resource_time(run, window, dominant).allocated, dominant).value
 
 
 def _lost(run: Run, window: Window, pods: pl.DataFrame) -> Iterator[Measurement]:

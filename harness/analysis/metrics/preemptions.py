@@ -48,7 +48,7 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
         return pods.with_columns(held=pl.lit(0, pl.Int64), since="time")
     action, single = pl.col("action"), pl.col("pod_number").is_not_null()
     begins = (action == "bind") | ((pl.col("holding") == 1) & action.is_in(["admit", "start"]))
-    ends = (action == "finish") & single
+    ends = action.is_in(["finish", "gone"]) & single
     goes = action.is_in(["preempt", "evict"]) & ~single
     moved = (
         run.micros("decisions")
@@ -61,10 +61,14 @@ def with_held(run: Run, pods: pl.DataFrame) -> pl.DataFrame:
             pod="pod_number",
             begun=pl.when(begins).then("time"),
             stay=goes.cum_sum().over("job") - goes.cast(pl.UInt32),
+            single=single,
             moved=pl.col("pods").cast(pl.Int64) * (begins.cast(pl.Int8) - ends.cast(pl.Int8)),
         )
         .collect()
     )
+    # What an eviction of the whole job took away belongs to the stay before, although it is gone after it.
+    of_pod = pl.col("stay").first().over("job", "pod", "successor")
+    moved = moved.with_columns(stay=pl.when("single").then(of_pod).otherwise("stay")).drop("single")
     of_jobs = moved.with_columns(
         held=pl.col("moved").cum_sum().over("job", "stay"),
         since=pl.col("begun").forward_fill().over("job", "stay"),
