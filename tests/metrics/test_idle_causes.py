@@ -68,7 +68,8 @@ def judged(run: harness.Run) -> harness.Run:
 
 
 def adds_up(run: harness.Run) -> None:
-    """The five and what is allocated are all there is."""
+    """The five and what is allocated are all there is, and more only where pods hold more than there is."""
+    falls = "capacity" in str(run.info["cluster"].get("events", ""))
     names = pl.col("metric").is_in([*METRICS, "utilization.allocated"]) & (pl.col("scope") == "all")
     for _, rows in run.metrics.filter(names).group_by("resource"):
         values = rows["value"].to_list()
@@ -76,7 +77,8 @@ def adds_up(run: harness.Run) -> None:
         if allocated is None:
             assert values == [None] * 6
         else:
-            assert sum(values) == pytest.approx(max(1, allocated), abs=1e-9)
+            least = pytest.approx(max(1, allocated), abs=1e-9)
+            assert sum(values) == least or (falls and sum(values) > max(1, allocated))
 
 
 def test_what_no_quota_lets_in_is_idle_for_quota(replayed: Replayed) -> None:
@@ -325,8 +327,8 @@ def test_a_record_is_not_judged(replayed: Replayed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_five_and_what_is_allocated_are_all_in_random_worlds(seed: int, tmp_path: Path) -> None:
-    """With every plugin, also where jobs are preempted, rejected, admitted in part, or cut off."""
-    world = random_world(seed, changes=False)
+    """With every plugin, also where jobs are preempted, rejected, admitted in part, or the cluster changes."""
+    world = random_world(seed, node_events=seed == 2)
     for plugin in PLUGINS:
         adds_up(judged(world.replay(plugin, tmp_path / "results")))
 
