@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -195,3 +196,38 @@ def test_running_pods_of_a_group_have_their_place(write_trace: Callable[..., Pat
         (6, "j0"),
         (13, "shop/web"),
     ]
+
+
+@pytest.mark.parametrize(("plugin", "lost", "delay"), [("none", 0, 14), ("default-preemption", 30 * 3, 47)])
+def test_what_ran_before_is_needed_again_only_where_it_is_thrown_away(
+    plugin: str, lost: int, delay: int, tmp_path: Path
+) -> None:
+    """Of 40 s the pod has run 30 as the job arrives; whether it goes on or begins anew, all becomes useful.
+
+    Else the policy that throws 30 s away would serve more of the demand. A job that starts has 4 s of start-up.
+    The pod has none, also after its eviction.
+    """
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    job = {"job_id": "j", "queue": "q", "request.cpu": 2000, "priority": 10}
+    times = {
+        "submit_time": datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC),
+        "duration": timedelta(seconds=7),
+    }
+    pl.DataFrame([job | times]).write_parquet(tmp_path / "t.parquet")
+    run = harness.replay(
+        tmp_path / "t.parquet",
+        plugin=plugin,
+        cluster=tmp_path / "cluster.yaml",
+        output=tmp_path / "results",
+        unfinished="40s",
+        startup="4s",
+    )
+
+    def value(metric: str) -> float:
+        rows = run.metrics.filter(metric=metric, scope="all").sort("resource")
+        return float(rows["value"][0])
+
+    assert value("goodput.of_demand") == 1
+    assert value("disruption.lost_before") == lost / 3600
+    assert value("delay.mean") == delay / 2
+    assert run.stints.filter(state="starting")["job_id"].to_list() == ["j"]

@@ -327,7 +327,7 @@ def test_a_record_is_not_judged(replayed: Replayed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_five_and_what_is_allocated_are_all_in_random_worlds(seed: int, tmp_path: Path) -> None:
-    """With every plugin, also where jobs are preempted, rejected, admitted in part, or the cluster changes."""
+    """With every plugin, also where jobs are preempted, rejected, admitted in part, or quotas change."""
     world = random_world(seed, node_events=seed == 2)
     for plugin in PLUGINS:
         adds_up(judged(world.replay(plugin, tmp_path / "results")))

@@ -60,7 +60,10 @@ def fragmentation(world: World, book: Book) -> None:
             fits = [all(one <= have for one, have in zip(need, free[node], strict=True)) for need in needs]
             if not any(fits):
                 # On a node that has become smaller than what it holds nothing is free.
-                lost = [one + (following - time) * max(0, have) for one, have in zip(lost, free[node], strict=True)]
+                lost = [
+                    one + (following - time) * max(0, have)
+                    for one, have in zip(lost, free[node], strict=True)
+                ]
     for place, resource in enumerate(world.resources):
         whole = world.whole(place) if any_nodes else None
         book.ratio("fragmentation", lost[place], whole, resource=resource)

@@ -214,7 +214,9 @@ def reclaim(world: World, book: Book) -> None:
     for name in world.holders():
         book.spread("reclaim_latency", episodes[name], ("p50", "p95", "max"), world.of(name), SECOND)
         length = world.end - world.start
-        book.ratio("reclaim.owed", owed[name], length if given.get(name, {}).get("nominal") else None, world.of(name))
+        book.ratio(
+            "reclaim.owed", owed[name], length if given.get(name, {}).get("nominal") else None, world.of(name)
+        )
 
 
 def waits(

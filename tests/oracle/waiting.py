@@ -84,7 +84,9 @@ def weighted(world: World, book: Book, jobs: Sequence[Job]) -> None:
     total = whole = Fraction(0)
     for job in jobs:
         parts = [
-            Fraction(ask, size) for ask, size in zip(world.asks[job.number], world.epochs[0].sizes, strict=True) if size
+            Fraction(ask, size)
+            for ask, size in zip(world.asks[job.number], world.epochs[0].sizes, strict=True)
+            if size
         ]
         weight = max(parts, default=Fraction(0)) * job.duration
         total, whole = total + weight * slowdown(world, job).number, whole + weight

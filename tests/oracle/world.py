@@ -268,8 +268,14 @@ class World:
         return None if amount is None else Fraction(amount) / (HOUR * self.unit(resource))
 
     def demand(self, job: Job, place: int) -> int:
-        """What a job needs in all: its pods, what they ask for, its duration."""
-        return 0 if job.duration is None else self.asks[job.number][place] * job.duration
+        """What a job needs in all: its pods, what they ask for, its duration.
+
+        Without what ran before the replay, as far as that has been kept.
+        """
+        if job.duration is None:
+            return 0
+        again = sum(each.held[place] * each.length for each in job.before if each.time <= self.end)
+        return self.asks[job.number][place] * (job.duration - job.row["done"]) + again
 
 
 def _epochs(cluster: Mapping[str, Any], resources: Sequence[str]) -> Iterator[Epoch]:

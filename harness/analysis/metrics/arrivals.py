@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from harness.analysis.metrics.exact import resource_time
-from harness.base.arrays import NEVER, numbers
+from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.plugins.measurement import Window
 from harness.runs.known import once
 from harness.runs.refused import rejected_at_arrival
@@ -37,26 +36,35 @@ def counted(run: Run, only: pl.Series | None = None) -> pl.Series:
     return mask if refused.is_empty() else mask.clone().scatter(refused, False)
 
 
-def asked_for(run: Run, window: Window, only: pl.Series | None = None) -> dict[str, int]:
-    """For each resource what the jobs that arrived need in all, resource-microseconds.
+def needs(run: Run, window: Window) -> pl.DataFrame:
+    """For each job its `submit_time`, and what it needs of each resource in all, resource-microseconds.
 
-    Args:
-        run: the run.
-        window: what is measured.
-        only: whether each job of the run counts, see `counted`.
-
-    It counts whole, also of a job that has not run so long. Pods of the manifests that ran before, with
-    unknown run times, do not count. Runs of schema 2 do not say, and have no resource here.
+    That is what its pods ask for, times its duration, also of a job that has not run so long. What a dump
+    says that they did before the replay is not needed again, unless an eviction threw it away by the end of
+    the window. Of work whose run time nobody knows nothing is needed. Runs of schema 2 do not say what jobs
+    ask for.
     """
     amounts = request_columns(run)
-    if not amounts:
-        return {}
-    mask = counted(run, only).to_numpy()
-    sums, offset = [0] * len(amounts), 0
-    for batch in run.batches("jobs", ("submit_time", "duration", *amounts)):
-        submit, duration, *totals = numbers(batch, "submit_time", "duration", *amounts)
-        counts = (submit <= window.end) & (duration != NEVER) & mask[offset : offset + batch.height]
-        offset += batch.height
-        for place, total in enumerate(totals):
-            sums[place] += resource_time(total[counts], duration[counts])
-    return dict(zip(run.resources, sums, strict=True))
+    before = [RAN_BEFORE] if RAN_BEFORE in run.micros("jobs").collect_schema() else []
+    jobs = run.columns("jobs", "submit_time", "duration", *before, *amounts)
+    span = pl.col("duration") - (pl.col(RAN_BEFORE).fill_null(0) if before else 0)
+    of_time = [pl.col(name).cast(pl.Int128) * span.fill_null(0) for name in amounts]
+    if not before:
+        return jobs.select("submit_time", *of_time)
+    again = (
+        run.micros("stints")
+        .filter((pl.col(LOST_BEFORE) > 0) & (pl.col("end") <= window.end))
+        .group_by("job")
+        .agg(
+            (pl.col(name).cast(pl.Int128) * pl.col(LOST_BEFORE)).sum().alias(f"again.{name}")
+            for name in amounts
+        )
+        .collect()
+    )
+    rows = jobs.select(
+        pl.int_range(pl.len(), dtype=pl.Int32).alias("job"), "submit_time", "duration", *of_time
+    )
+    known = pl.col("duration").is_not_null()
+    return rows.join(again, on="job", how="left", maintain_order="left").select(
+        "submit_time", *(pl.col(name) + pl.when(known).then(f"again.{name}").fill_null(0) for name in amounts)
+    )

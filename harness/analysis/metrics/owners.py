@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from harness.analysis.metrics.arrivals import counted, request_columns
+from harness.analysis.metrics.arrivals import counted, needs, request_columns
 from harness.analysis.metrics.levels import names_of_jobs
 from harness.base.arrays import Ints, codes
 from harness.plugins.measurement import Window
@@ -103,8 +103,6 @@ def names_users(run: Run) -> bool:
 
 def _demand(run: Run, window: Window, names: Mapping[str, pl.Series], only: pl.Series | None) -> pl.DataFrame:
     """What jobs that arrived and count need in all, told apart by the names of their owners."""
-    amounts = request_columns(run)
     counts = (pl.col("submit_time") <= window.end) & pl.lit(counted(run, only))
-    of_time = [pl.col(name).cast(pl.Int128) * pl.col("duration").fill_null(0) for name in amounts]
-    jobs = run.columns("jobs", "submit_time", "duration", *amounts).with_columns(**names)
-    return jobs.filter(counts).select(*names, *of_time).group_by(list(names)).agg(pl.col(amounts).sum())
+    jobs = needs(run, window).with_columns(**names)
+    return jobs.filter(counts).group_by(list(names)).agg(pl.col(request_columns(run)).sum())

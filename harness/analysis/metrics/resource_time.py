@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from harness.analysis.metrics import exact
-from harness.analysis.metrics.arrivals import asked_for
+from harness.analysis.metrics.arrivals import request_columns
 from harness.analysis.metrics.integrals import Held, Integrals
 from harness.analysis.metrics.levels import holder_behind, moves, queue_behind
 from harness.analysis.metrics.owners import Owners, owners
@@ -97,10 +97,12 @@ def _resource_times(
     run: Run, window: Window, until: int, only: pl.Series | None
 ) -> Mapping[str, Sequence[ResourceTime]]:
     kinds = owners(run, window, only)
-    asked = asked_for(run, window, only)
     of_all, of_queues = _from_timeline(run, window, kinds[QUEUE])
     parts = _from_stints(run, window, until, list(kinds.values()), only)
-    needed = [asked.get(resource) for resource in run.resources]
+    # Runs of schema 2 do not say what jobs ask for.
+    nothing: list[int | None] = [0 if request_columns(run) else None for _ in run.resources]
+    asked = [each for each in kinds[QUEUE].asked if each]
+    needed = [sum(column) for column in zip(*asked, strict=True)] or nothing
     beyond = window.end > run.window.end
     found = {ALL: _together(run, of_all, parts[0][0], needed, beyond=beyond)}
     for kind, of_kind in zip(kinds, parts[1:], strict=True):
@@ -112,7 +114,7 @@ def _resource_times(
         else:
             held = [of_all]
         for place, scope in enumerate(each.scopes):
-            asks: Sequence[int | None] = each.asked[place] or [None for _ in run.resources]
+            asks: Sequence[int | None] = each.asked[place] or nothing
             found[scope] = _together(run, held[place], of_kind[place], asks, beyond=beyond)
     return found
 

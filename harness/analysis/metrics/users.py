@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from harness.analysis.metrics.arrivals import counted, request_columns
+from harness.analysis.metrics.arrivals import counted, needs, request_columns
 from harness.analysis.metrics.inequality import gini, jain
 from harness.analysis.metrics.owners import names_users
 from harness.plugins.measurement import Measurement, Window
@@ -43,11 +43,11 @@ def _parts(run: Run, window: Window, until: int, users: pl.Series) -> list[list[
     columns = request_columns(run)
     useful = _useful(run, window, until, users)
     asked = (
-        run.columns("jobs", "submit_time", "duration", *columns)
+        needs(run, window)
         .with_columns(user=users)
         .filter((pl.col("submit_time") <= window.end) & (pl.col("user") != ""))
         .group_by("user")
-        .agg((pl.col(name).cast(pl.Int128) * pl.col("duration")).sum() for name in columns)
+        .agg(pl.col(columns).sum())
     )
     both = asked.join(useful, on="user", how="left", suffix=" useful").sort("user")
     found = []
