@@ -204,7 +204,7 @@ def test_what_ran_before_is_needed_again_only_where_it_is_thrown_away(
 ) -> None:
     """Of 40 s the pod has run 30 as the job arrives; whether it goes on or begins anew, all becomes useful.
 
-    Else the policy that throws 30 s away would serve more of the demand. A job that starts has 4 s of start-up.
+    Else the policy that throws 30 s away would serve more of the demand. A new job has 4 s of start-up.
     The pod has none, also after its eviction.
     """
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
