@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import polars as pl
 
-GPU = "nvidia.com/gpu"
-MILLI_GPU = "nvidia.com/gpu-milli"
-"""Thousandths of a GPU, a resource of our own: amounts are whole numbers."""
+from harness.cluster.devices import GPU as GPU
+from harness.cluster.devices import GPU_COUNT as GPU_COUNT
+from harness.cluster.devices import MILLI_GPU as MILLI_GPU
 
 MODEL = "nvidia.com/gpu.product"
 """The node label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import ClusterError
+from harness.cluster.kinds.core import unpooled
 from harness.cluster.kinds.selectors import Taint
 from harness.cluster.load import cluster_from
 from harness.cluster.model import Node, PriorityClass
@@ -144,6 +145,22 @@ def test_pool_names_sort_as_numbers(count: int, first: str, last: str) -> None:
 def test_pool_needs_a_count(count: object) -> None:
     """A whole number, not more nodes than any cluster has."""
     assert faults(pool(count=count))[0].startswith("document 1, NodePool p: spec.count: ")
+
+
+def test_a_pool_with_devices_offers_shares_of_its_gpus() -> None:
+    """Whole, in thousandths, and with the label that says how many there are; also once it is its nodes."""
+    template = {"allocatable": {"cpu": "2"}, "devices": {"nvidia.com/gpu": 8}}
+    amounts = {"cpu": 2000, "nvidia.com/gpu": 8, "nvidia.com/gpu-milli": 8000}
+    labels = {"nvidia.com/gpu.count": "8", "kubernetes.io/hostname": "p-0"}
+    alone = list(unpooled([pool(count=1, template=template)], ["p-0"]))
+    for manifests in ([pool(count=1, template=template)], alone):
+        assert cluster_from(manifests, "test").nodes["p-0"] == Node("p-0", amounts, labels)
+
+
+def test_only_gpus_are_devices_of_a_pool() -> None:
+    """Nothing is known of shares of others."""
+    template = {"allocatable": {"cpu": 1}, "devices": {"amd.com/gpu": 8}}
+    assert "devices.amd.com/gpu: has no shares" in faults(pool(template=template))[0]
 
 
 def test_pool_must_not_set_the_hostname() -> None:

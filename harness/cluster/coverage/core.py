@@ -62,7 +62,10 @@ NODE_POOL = Coverage(
     modelled("spec.count", "spec.template.metadata.labels{}", "spec.template.spec.unschedulable"),
     taints("spec.template.spec.taints"),
     modelled(
-        "spec.template.allocatable{}", "spec.template.status.allocatable{}", "spec.template.status.capacity{}"
+        "spec.template.allocatable{}",
+        "spec.template.devices{}",
+        "spec.template.status.allocatable{}",
+        "spec.template.status.capacity{}",
     ),
 )
 

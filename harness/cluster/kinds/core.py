@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.base.units import INT64_MAX
+from harness.cluster.devices import GPU, GPU_COUNT, shared_amounts
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.selectors import read_taints
 from harness.cluster.model import (
@@ -53,7 +54,8 @@ def _is_ready(conditions: Any) -> bool:
 def read_node_pool(fields: Fields, draft: Draft) -> None:
     """A NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
 
-    The numbers are padded with zeros so that the order of names is the order of numbers.
+    The numbers are padded with zeros so that the order of names is the order of numbers. `devices` are GPUs
+    that pods can share.
     """
     pool = read_metadata(fields).name
     spec = fields.child("spec")
@@ -70,6 +72,12 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
         allocatable = template.amounts("allocatable")
     else:
         allocatable = _allocatable(template.child("status"))
+    if "devices" in template:
+        devices = template.amounts("devices")
+        for other in devices.keys() - {GPU}:
+            template.fault(f"devices.{other}", f"has no shares: {GPU} alone can be shared")
+        allocatable = frozen({**allocatable, **shared_amounts(devices.get(GPU, 0))})
+        labels = frozen({**labels, GPU_COUNT: str(devices.get(GPU, 0))})
     if len(draft.nodes) + count > MOST_NODES:
         spec.fault(
             "count", f"{count:,} and the nodes before are more than {MOST_NODES:,}, the most there can be"
@@ -139,6 +147,11 @@ def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[d
     if labels is None:
         return
     status = {"allocatable": template["allocatable"]} if "allocatable" in template else template.get("status")
+    devices = template.get("devices")
+    if isinstance(devices, Mapping) and isinstance(status, Mapping) and type(devices.get(GPU)) is int:
+        labels = {**labels, GPU_COUNT: str(devices[GPU])}
+        which = "allocatable" if "allocatable" in status else "capacity"
+        status = {**status, which: {**(status.get(which) or {}), **shared_amounts(devices[GPU])}}
     for name in pool_names(str(metadata.get("name")), spec.get("count", 1), size):
         yield {
             "apiVersion": "v1",

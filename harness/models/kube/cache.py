@@ -11,6 +11,7 @@ from operator import is_
 from typing import final
 
 from harness.cluster.model import Cluster, Node
+from harness.models.kube.devices import IDLE, LARGEST, have_devices
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.node_order import NodeOrder
 from harness.models.kube.pod import PodInfo, Template
@@ -47,6 +48,8 @@ class Cache:
         for node in cluster.nodes.values():
             names |= dict.fromkeys(node.allocatable)
         names.pop("pods", None)
+        if have_devices(cluster):
+            names |= {LARGEST: None, IDLE: None}
         self.names = list(names)
         self.resources: dict[str, int] = {name: index for index, name in enumerate(self.names)}
         ranks = {name: rank for rank, name in enumerate(sorted(cluster.nodes))}

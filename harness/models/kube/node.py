@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import final
 
 from harness.cluster.kinds.pods import HostPort
 from harness.cluster.model import Node
+from harness.models.kube.devices import IDLE, LARGEST, WHOLE, Ask, amounts_of, device_count, tightest
 from harness.models.kube.pod import PodInfo
 
 CPU, MEMORY = 0, 1
@@ -29,15 +30,16 @@ class NodeInfo:
         scored_cpu, scored_memory: what pods on it request, with defaults, for NodeResourcesFit's score.
         pods: the pods on it, terminating ones included, in the order in which they came.
         ports: host ports that are taken, each with the number of pods that take it.
+        devices: what is left of each device, in thousandths; empty where GPUs are only counted.
         nominated: pods for which a preemption made room on it, in the order in which they were nominated or
             last failed with the nomination.
         generation: grows with every change of the above.
     """
 
     __slots__ = (
-        "_balance", "_balance_of", "_ordered", "_ordered_of", "allocatable", "free", "generation", "labels",
-        "manifest", "name", "nominated", "pods", "ports", "position", "rank", "scored_cpu", "scored_memory",
-        "slots", "taints", "unschedulable",
+        "_balance", "_balance_of", "_idle", "_largest", "_ordered", "_ordered_of", "allocatable", "devices",
+        "free", "generation", "labels", "manifest", "name", "nominated", "pods", "ports", "position", "rank",
+        "scored_cpu", "scored_memory", "slots", "taints", "unschedulable",
     )  # fmt: skip
 
     def __init__(self, node: Node, position: int, rank: int, resources: Mapping[str, int]) -> None:
@@ -48,8 +50,10 @@ class NodeInfo:
         self.labels = node.labels
         self.taints = node.taints
         self.unschedulable = node.unschedulable
-        self.allocatable = [node.allocatable.get(name, 0) for name in resources]
+        self.allocatable = amounts_of(node, resources)
         self.free = list(self.allocatable)
+        self.devices = [WHOLE] * device_count(node) if LARGEST in resources else []
+        self._largest, self._idle = resources.get(LARGEST, -1), resources.get(IDLE, -1)
         self.slots = node.allocatable.get("pods", UNLIMITED_PODS)
         self.scored_cpu = 0
         self.scored_memory = 0
@@ -69,10 +73,31 @@ class NodeInfo:
         self.labels = node.labels
         self.taints = node.taints
         self.unschedulable = node.unschedulable
-        self.allocatable = [node.allocatable.get(name, 0) for name in resources]
+        self.allocatable = amounts_of(node, resources)
         self.free = [has - amount for has, amount in zip(self.allocatable, held, strict=True)]
+        if LARGEST in resources:
+            self._change_devices()
         self.slots = node.allocatable.get("pods", UNLIMITED_PODS) - len(self.pods)
         self.generation += 1
+
+    def _change_devices(self) -> None:
+        """The manifest may have another number of devices; pods keep theirs, and lack what is gone."""
+        has, free = device_count(self.manifest), self.free
+        asks = [(pod, ask) for pod in self.pods if (ask := pod.template.shape.device) is not None]
+        for amount in (self._largest, self._idle):
+            free[amount] = self.allocatable[amount]
+        if not has:
+            self.devices = []
+            for pod, ask in asks:
+                pod.devices = ()
+                free[self._largest if ask.is_share else self._idle] -= ask.amount
+            return
+        most = max(has, *(1 + max(pod.devices, default=-1) for pod, _ in asks)) if asks else has
+        self.devices = [WHOLE * (number < has) for number in range(most)]
+        for pod, ask in sorted(asks, key=lambda each: not each[0].devices):
+            pod.devices = pod.devices or self.choose(ask)
+            self._hold(pod, -ask.share)
+        self.count_devices(self.devices, free)
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"
@@ -87,6 +112,8 @@ class NodeInfo:
         self.scored_memory += shape.scored_memory
         for port in shape.ports:
             self.ports[port] = self.ports.get(port, 0) + 1
+        if shape.device is not None:
+            self._give(pod, shape.device)
         self.pods[pod] = None
 
     def remove(self, pod: PodInfo) -> None:
@@ -101,7 +128,43 @@ class NodeInfo:
             self.ports[port] -= 1
             if not self.ports[port]:
                 del self.ports[port]
+        if pod.devices:
+            assert shape.device is not None
+            self._hold(pod, shape.device.share)
+            pod.devices = ()
         del self.pods[pod]
+
+    def _give(self, pod: PodInfo, ask: Ask) -> None:
+        """A pod gets devices, or has some already that the node may have lost."""
+        if not self.devices:
+            pod.devices = ()
+            return
+        pod.devices = pod.devices or self.choose(ask)
+        self.devices += [0] * (1 + max(pod.devices) - len(self.devices))
+        self._hold(pod, -ask.share)
+
+    def choose(self, ask: Ask) -> tuple[int, ...]:
+        """The devices that a pod gets which fits."""
+        return tightest(self.devices, ask)
+
+    def _hold(self, pod: PodInfo, change: int) -> None:
+        for device in pod.devices:
+            self.devices[device] += change
+        self.count_devices(self.devices, self.free)
+
+    def devices_without(self, gone: Iterable[PodInfo]) -> list[int]:
+        """What would be left of each device without some of its pods."""
+        devices = self.devices.copy()
+        for pod in gone:
+            for device in pod.devices:
+                assert pod.template.shape.device is not None
+                devices[device] += pod.template.shape.device.share
+        return devices
+
+    def count_devices(self, devices: Sequence[int], free: list[int]) -> None:
+        """Note among the free amounts what devices with so much left make of them."""
+        free[self._largest] = max(devices)
+        free[self._idle] = devices.count(WHOLE)
 
     def by_importance(self) -> list[PodInfo]:
         """The pods on it, most important first: higher priority, then earlier start, then as they came."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from harness.cluster.kinds.pods import HostPort, PodSpec
 from harness.cluster.kinds.scheduling_groups import GroupReference
+from harness.models.kube.devices import LARGEST, ask_of
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Job
 
@@ -30,7 +31,9 @@ class Shape:
     """All that matters of a pod on one node by itself.
 
     Attributes:
-        requests: what it takes of a node.
+        amounts: what it takes of a node.
+        requests: the same, and what the node's devices must have: see `devices.py`.
+        device: what it asks of devices; None where it asks for none, or no node has any.
         missing: resources that it asks for and no node has.
         scored_cpu, scored_memory: requests with defaults, for NodeResourcesFit's score.
         ports: ports that it takes of a node.
@@ -39,7 +42,8 @@ class Shape:
     """
 
     __slots__ = (
-        "asks_for_several", "balanced", "missing", "ports", "requests", "scored_cpu", "scored_memory", "spec"
+        "amounts", "asks_for_several", "balanced", "device", "missing", "ports", "requests", "scored_cpu",
+        "scored_memory", "spec",
     )  # fmt: skip
 
     def __init__(self, spec: PodSpec, resources: Mapping[str, int]) -> None:
@@ -54,9 +58,13 @@ class Shape:
         """Find the resources by these indices: at first, and when nodes have a new one."""
         spec = self.spec
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
-        self.requests: Requests = tuple(
-            sorted((resources[name], amount) for name, amount in asked if name in resources)
-        )
+        found = [(resources[name], amount) for name, amount in asked if name in resources]
+        self.amounts: Requests = tuple(sorted(found))
+        self.device = ask_of(spec.requests) if LARGEST in resources else None
+        self.requests = self.amounts
+        if self.device is not None:
+            decisive = resources[self.device.resource], self.device.amount
+            self.requests = tuple(sorted((*self.amounts, decisive)))
         self.missing = tuple(sorted(name for name, _ in asked if name not in resources))
         self.asks_for_several = len(self.requests) + len(self.missing) > 1 or bool(self.ports)
 
@@ -166,6 +174,7 @@ class PodInfo:
         peers: the pods that are as good as this one.
         quota: what a scheduler with quotas keeps of the pod; None where there are no quotas.
         gang: the gang that it is placed with; None where it is placed by itself.
+        devices: those of its node that it has; where they are known before it is bound, it gets these.
         timestamp, failures, errors, backoff, rejected_by: the queue's, see `queue.py`.
         place: its place in its block, see `_blocks.py`.
         told: by which plugins together it was rejected, since the last preemption for it.
@@ -173,6 +182,7 @@ class PodInfo:
 
     __slots__ = (
         "backoff",
+        "devices",
         "errors",
         "failures",
         "gang",
@@ -219,6 +229,7 @@ class PodInfo:
         self.group = group
         self.start = NOT_STARTED
         self.node = -1
+        self.devices: tuple[int, ...] = ()
         self.nominated = ""
         self.keeps = priority
         self.terminating = False

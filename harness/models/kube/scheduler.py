@@ -322,7 +322,11 @@ class Scheduler:
             self.budgets.runs(pod.template, 1)
         job, pods = pod.job, range(pod.pod, pod.pod + 1)
         assert job is not None, "a pod of a replay belongs to a job"
-        return Bind(job, pods, node.name)
+        return (
+            Bind(job, pods, node.name, {"devices": list(pod.devices)})
+            if pod.devices
+            else Bind(job, pods, node.name)
+        )
 
     # --- gangs --------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from harness.base.options import did_you_mean
 from harness.cluster.model import Cluster
 from harness.runs.run import Run
 from harness.testing.checks.capacity import Capacity
+from harness.testing.checks.devices import Devices
 from harness.testing.checks.elastic import Elastic
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import History, Rule
@@ -60,6 +61,7 @@ def check_run(
       arrivals. Work ends exactly when it is done, by the loss model; grace periods are kept exactly;
     - *capacity*: after every decision, of every node as it is then, or without nodes of the cluster. Nobody
       stays on a node that is gone, and nobody comes to one that has less than it holds;
+    - *devices*: a pod has as many devices of its node as it asks for, and none is given beyond one whole;
     - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;
     - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, also in the metrics.
 
@@ -94,7 +96,7 @@ def check_run(
             raise OptionError(f"there is no rule {name!r}", hint=did_you_mean(name, RULES))
     facts = Facts(run, cluster, trace)
     history = History(facts)
-    followers = [Capacity(facts), *(RULES[name](facts) for name in names)]
+    followers = [Capacity(facts), Devices(facts), *(RULES[name](facts) for name in names)]
     found: list[Broken] = []
     for step in history.steps():
         for at in facts.changes_by(step.row["time"], step.row["action"]):

@@ -20,6 +20,7 @@ from harness.runs.request import Request
 from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes, pod_group
+from harness.testing.worlds.devices import with_devices
 from harness.testing.worlds.events import events
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
 from harness.testing.worlds.node_events import node_events as changes_of
@@ -203,7 +204,12 @@ class World:
 
 
 def random_world(
-    seed: int, *, jobs: int | None = None, node_events: bool = False, changes: bool = True
+    seed: int,
+    *,
+    jobs: int | None = None,
+    node_events: bool = False,
+    changes: bool = True,
+    devices: bool = False,
 ) -> World:
     """A world; the same seed gives the same one, on every version of Python and every machine.
 
@@ -215,6 +221,7 @@ def random_world(
         jobs: how many jobs; by default between 4 and 36.
         node_events: whether nodes come, go and change, in a world that is the same otherwise.
         changes: whether quotas and other objects change in a third of the worlds.
+        devices: whether GPUs are devices that pods share, in a world that is the same otherwise.
     """
     chance = Chance(seed, "world")
     resources = ["cpu", *(name for name, share in (("memory", 50), (GPU, 40)) if chance.percent(share))]
@@ -223,7 +230,11 @@ def random_world(
     kin = Kin(resources, queues, flavors, *(chance.percent(share) for share in (40, 30, 30)))
     trace = rows(Chance(seed, "jobs"), kin, jobs or chance.between(4, 36))
     huge = "memory" in resources and chance.percent(40)
-    units = {"cpu": 1000, "memory": largest_unit(trace, "memory") if huge else 2**30, GPU: 1}
+    units = {
+        "cpu": 1000,
+        "memory": largest_unit(trace, "memory") if huge else 2**30,
+        GPU: 1000 if devices else 1,
+    }
     units = {resource: units[resource] for resource in resources}
     manifests, flat = _manifests(seed, units, flavors, queues)
     pooled = chance.percent(50)
@@ -236,9 +247,12 @@ def random_world(
     if node_events:
         there = [each for each in manifests if each["kind"] == "Node"]
         manifests += changes_of(Chance(seed, "node events"), there, units)
+    frame = frame_of(trace, units)
+    if devices:
+        frame, manifests = with_devices(Chance(seed, "devices"), frame, manifests)
     return World(
         seed,
-        frame_of(trace, units),
+        frame,
         manifests,
         pooled=pooled,
         on_preemption=chance.choice(_LOSSES),

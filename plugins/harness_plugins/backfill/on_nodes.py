@@ -100,7 +100,8 @@ class OnNodes:
         found = {}
         for index, places in held.items():
             names = [before[node] if node >= 0 else "" for node in places.nodes]
-            found[index] = Places(places.job, tuple([positions.get(name, -1) for name in names]))
+            at = tuple([positions.get(name, -1) for name in names])
+            found[index] = Places(places.job, at, places.devices)
             self._now.put(found[index])
         return found
 
@@ -152,6 +153,7 @@ class OnNodes:
     def charge(self, assignment: Places) -> None:
         """See `Capacity`."""
         self._now.put(assignment)
+        assignment.devices = self._now.devices_of(assignment.job)
 
     def refund(self, assignment: Places) -> None:
         """See `Capacity`."""
@@ -159,7 +161,12 @@ class OnNodes:
             snapshot.forget(assignment.job)
 
     def decisions(self, job: Job, assignment: Places) -> Iterator[Decision]:
-        """See `Capacity`: one binding for pods that follow each other onto a node."""
+        """See `Capacity`: one binding for pods that follow each other onto a node, or for each on devices."""
+        for pod, devices in enumerate(assignment.devices):
+            name = self._now.cache.nodes[assignment.nodes[pod]].name
+            yield Bind(job, range(pod, pod + 1), name, {"devices": list(devices)} if devices else {})
+        if assignment.devices:
+            return
         first = 0
         for node, pods in groupby(assignment.nodes):
             last = first + len(list(pods))

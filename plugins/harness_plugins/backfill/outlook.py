@@ -13,6 +13,7 @@ from typing import NamedTuple, final
 from harness import Cluster
 from harness.models.cluster import Node, frozen
 from harness.models.kube.cache import Cache
+from harness.models.kube.devices import WHOLE, amounts_of, device_count
 from harness.models.kube.node import NodeInfo
 
 _NOBODY = 1 << 40
@@ -27,11 +28,12 @@ class Step(NamedTuple):
 
 
 class Less(NamedTuple):
-    """By how much less of a node can be counted on than it has: of each resource, and of pods."""
+    """By how much less of a node can be counted on than it has: of each resource, pods, and each device."""
 
     node: NodeInfo
     amounts: Sequence[int]
     pods: int
+    devices: Sequence[int]
 
 
 @final
@@ -87,17 +89,19 @@ class Outlook:
                 continue
             ahead = [Step(self._now, self._there.get(name)), *(step for step in steps if step.at > self._now)]
             first = max(0, bisect_right(ahead, start, key=_at) - 1)
-            states = [step.node for step in ahead[first:] if step.at < end or step is ahead[first]]
-            there = [node for node in states if node is not None]
-            if len(there) < len(states):
-                yield Less(info, (), _NOBODY)
+            nodes = [step.node for step in ahead[first:] if step.at < end or step is ahead[first]]
+            there = [node for node in nodes if node is not None]
+            if len(there) < len(nodes):
+                yield Less(info, (), _NOBODY, ())
                 continue
-            amounts = [
-                has - min(has, *(node.allocatable.get(resource, 0) for node in there))
-                for resource, has in zip(cache.names, info.allocatable, strict=True)
-            ]
+            states = [amounts_of(node, cache.resources) for node in there]
+            least = [min(amounts) for amounts in zip(info.allocatable, *states, strict=True)]
+            amounts = [has - left for has, left in zip(info.allocatable, least, strict=True)]
             if any(amounts):
-                yield Less(info, amounts, 0)
+                count = min(device_count(node) for node in there)
+                yield Less(
+                    info, amounts, 0, [WHOLE * (number >= count) for number in range(len(info.devices))]
+                )
 
     def moments(self, now: int) -> list[int]:
         """When something announced happens after now."""

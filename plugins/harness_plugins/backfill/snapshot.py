@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from harness import Cluster, Job, Never, PodSet
 from harness.models.cluster import SchedulerConfiguration, Taint
@@ -19,7 +19,10 @@ from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.refusal import node_detail
 from harness.models.kube.taint_evictions import tolerated_for
-from harness_plugins.backfill.outlook import Outlook
+from harness_plugins.backfill.outlook import Less, Outlook
+
+Devices: TypeAlias = Sequence[tuple[int, ...]]
+"""The devices of a job's pods, pod by pod."""
 
 _FINE = 1 << 20
 """Parts of a node's amount in which requests are compared."""
@@ -34,14 +37,16 @@ class Places:
         job: the job.
         nodes: positions of the nodes, pod by pod; a plan may change them until the job starts. -1 where the
             node is gone.
+        devices: those that the pods have on their nodes; empty before the job starts.
     """
 
-    __slots__ = ("job", "nodes")
+    __slots__ = ("devices", "job", "nodes")
     home = 0
 
-    def __init__(self, job: Job, nodes: Sequence[int]) -> None:
+    def __init__(self, job: Job, nodes: Sequence[int], devices: Devices = ()) -> None:
         self.job = job
         self.nodes = nodes
+        self.devices = devices
 
 
 class Failure(NamedTuple):
@@ -91,16 +96,25 @@ class Snapshot:
         self._most = [max(amounts) for amounts in zip(*allocatable, strict=True)]
         self._pods: dict[int, list[PodInfo]] = {}
         self._turns: dict[tuple[PodSet, ...], Sequence[int]] = {}
-        self._there: dict[int, Sequence[int]] = {}
+        self._there: dict[int, tuple[Sequence[int], Devices]] = {}
 
     # --- who is there -------------------------------------------------------------------------------------
 
     def put(self, places: Places) -> None:
-        """The pods of a job are on their nodes."""
-        self._there[places.job.index] = places.nodes
-        for pod, node in zip(self._of(places.job), places.nodes, strict=True):
-            if node >= 0:
-                self.cache.add_pod(pod, self.cache.nodes[node])
+        """The pods of a job are on their nodes; those that have no devices yet get them in turn."""
+        self._there[places.job.index] = places.nodes, places.devices
+        pods = self._of(places.job)
+        for pod, devices in zip(pods, places.devices, strict=False):
+            pod.devices = devices
+        nodes = dict(zip(pods, places.nodes, strict=True))
+        for pod in self._in_turn(places.job):
+            if nodes[pod] >= 0:
+                self.cache.add_pod(pod, self.cache.nodes[nodes[pod]])
+
+    def devices_of(self, job: Job) -> Devices:
+        """The devices of the pods of a job that is on its nodes; empty where they have none."""
+        found = [pod.devices for pod in self._of(job)]
+        return found if any(found) else ()
 
     def take(self, job: Job) -> None:
         """They no longer are."""
@@ -116,7 +130,9 @@ class Snapshot:
     def show(self, there: Mapping[int, Places]) -> None:
         """Put exactly these jobs, by index, on the nodes."""
         gone = [
-            index for index, nodes in self._there.items() if index not in there or there[index].nodes != nodes
+            index
+            for index, seats in self._there.items()
+            if index not in there or (there[index].nodes, there[index].devices) != seats
         ]
         for index in gone:
             self._undo(self._pods[index])
@@ -192,11 +208,12 @@ class Snapshot:
     @contextmanager
     def limited(self, other: Snapshot, nodes: Sequence[int]) -> Iterator[None]:
         """Leave some nodes no more room than they have in another snapshot."""
-        lost: list[tuple[NodeInfo, list[int], int]] = []
+        lost: list[Less] = []
         for position in dict.fromkeys(nodes):
             here, there = self.cache.nodes[position], other.cache.nodes[position]
             less = [max(0, mine - its) for mine, its in zip(here.free, there.free, strict=True)]
-            lost.append((here, less, max(0, here.slots - there.slots)))
+            devices = [max(0, mine - its) for mine, its in zip(here.devices, there.devices, strict=False)]
+            lost.append(Less(here, less, max(0, here.slots - there.slots), devices))
         with self._without(lost):
             yield
 
@@ -207,17 +224,22 @@ class Snapshot:
             yield
 
     @contextmanager
-    def _without(self, lost: Sequence[tuple[NodeInfo, Sequence[int], int]]) -> Iterator[None]:
-        for node, less, slots in lost:
-            self._lessen(node, less, slots)
+    def _without(self, lost: Sequence[Less]) -> Iterator[None]:
+        for less in lost:
+            self._lessen(less, 1)
         yield
-        for node, less, slots in lost:
-            self._lessen(node, [-amount for amount in less], -slots)
+        for less in lost:
+            self._lessen(less, -1)
 
-    def _lessen(self, node: NodeInfo, amounts: Sequence[int], slots: int) -> None:
-        for resource, amount in enumerate(amounts):
-            node.free[resource] -= amount
-        node.slots -= slots
+    def _lessen(self, less: Less, sign: int) -> None:
+        node = less.node
+        for resource, amount in enumerate(less.amounts):
+            node.free[resource] -= sign * amount
+        for device, amount in enumerate(less.devices):
+            node.devices[device] -= sign * amount
+        if node.devices:
+            node.count_devices(node.devices, node.free)
+        node.slots -= sign * less.pods
         self.cache.touch(node)
 
     def _place(self, job: Job) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:

@@ -392,7 +392,7 @@ class QuotaScheduler:
         pod.keeps = pod.priority
         bind = self._kube.bind(pod, node)
         self.usage.bind(pod, node.position)
-        yield Bind(bind.job, bind.pods, bind.node, detail) if detail else bind
+        yield Bind(bind.job, bind.pods, bind.node, {**bind.detail, **detail}) if detail else bind
         self._kube.queue.pod_bound(pod)
 
     # --- preemption ---------------------------------------------------------------------------------------

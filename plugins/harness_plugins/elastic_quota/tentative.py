@@ -34,7 +34,7 @@ class TentativePlacement:
         self._cache = cache
         self._usage = usage
         self._budgets = budgets
-        self._evicted: list[tuple[PodInfo, NodeInfo]] = []
+        self._evicted: list[tuple[PodInfo, NodeInfo, tuple[int, ...]]] = []
         self._nominations: list[tuple[PodInfo, str]] = []
         self._pods: dict[NodeInfo, list[PodInfo]] = {}
         self._nominated: dict[NodeInfo, list[PodInfo]] = {}
@@ -58,8 +58,8 @@ class TentativePlacement:
         node = self._cache.nodes[victim.node]
         self._remember(node)
         self._usage.refund(victim)
+        self._evicted.append((victim, node, victim.devices))
         self._cache.remove_pod(victim)
-        self._evicted.append((victim, node))
         self._disrupt(victim, -1)
 
     def undo(self) -> None:
@@ -68,7 +68,8 @@ class TentativePlacement:
         for pod in self.placed:
             usage.refund(pod)
             cache.remove_pod(pod)
-        for victim, node in self._evicted:
+        for victim, node, devices in self._evicted:
+            victim.devices = devices
             cache.add_pod(victim, node)
             usage.charge(victim)
             self._disrupt(victim, 1)

@@ -19,7 +19,7 @@ from harness.base.units import format_amount
 from harness.models.manifests import dump_yaml, node_pool_manifest
 from harness.readers.cells import amount, number, text, whole
 from harness.readers.delimited import open_table, typed_rows
-from harness.readers.names import GPU, MACHINE, MILLI_GPU, MODEL
+from harness.readers.names import GPU, GPU_COUNT, MACHINE, MILLI_GPU, MODEL
 from harness.readers.sniff import has_columns
 from harness.readers.source import contents, lines_of, shown
 from harness_plugins.readers.sniff import OPENB_NODE_COLUMNS, SPOT_NODE_COLUMNS
@@ -72,13 +72,14 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
 
     Args:
         path: the list, of any format that is known.
-        gpu: `milli` or `count`, how shares of GPUs are counted in the trace; only openb's has any.
+        gpu: `milli` or `count`, how shares of GPUs are counted in the trace; `devices` is `milli` where a
+            share is one of a single GPU. Only openb's and PAI's have shares.
 
     Raises:
         TraceError: a list of no known format, or malformed lines, all of them named.
     """
     if path.name.startswith("pai_machine_spec"):
-        return _pai(path)
+        return _pai(path, gpu)
     head = contents(path)[:_SNIFFED]
     if has_columns(head, OPENB_NODE_COLUMNS):
         return _openb(path, gpu)
@@ -118,9 +119,8 @@ def _openb(path: Path, gpu: str) -> list[Machine]:
         text("sn"), whole("cpu_milli"), amount("memory_mib", _MIB), whole("gpu", most=_MOST_GPUS),
         text("model").or_empty(),
     ]  # fmt: skip
-    unit, name = (1, GPU) if gpu == "count" else (1000, MILLI_GPU)
     return [
-        _machine(sn, cpu, memory, {name: unit * gpus}, model)
+        _machine(sn, cpu, memory, gpus, model, gpu)
         for sn, cpu, memory, gpus, model in open_table(path).typed(fields).iter_rows()
     ]
 
@@ -133,12 +133,12 @@ def _spot(path: Path) -> list[Machine]:
         text("gpu_model"),
     ]
     return [
-        _machine(name, cpu, 0, {GPU: gpus}, model)
+        _machine(name, cpu, 0, gpus, model, "count")
         for name, cpu, gpus, model in open_table(path).typed(fields).iter_rows()
     ]
 
 
-def _pai(path: Path) -> list[Machine]:
+def _pai(path: Path, gpu: str) -> list[Machine]:
     """PAI's machines, without a header line, so that the file's name tells them."""
     fields = [
         text("machine"),
@@ -149,15 +149,19 @@ def _pai(path: Path) -> list[Machine]:
     ]
     rows = open_table(path, [field.name for field in fields]).typed(fields)
     return [
-        _machine(name, cpu, memory, {MILLI_GPU: 1000 * gpus}, model if gpus else "")
+        _machine(name, cpu, memory, gpus, model if gpus else "", gpu)
         for name, model, cpu, memory, gpus in rows.iter_rows()
     ]
 
 
-def _machine(name: str, cpu: int, memory: int, gpus: Mapping[str, int], model: str) -> Machine:
-    amounts = {"cpu": cpu, "memory": memory, **gpus}
+def _machine(name: str, cpu: int, memory: int, gpus: int, model: str, gpu: str) -> Machine:
+    unit, resource = (1, GPU) if gpu == "count" else (1000, MILLI_GPU)
+    amounts = {"cpu": cpu, "memory": memory, resource: unit * gpus}
     allocatable = {resource: size for resource, size in amounts.items() if size or resource == "cpu"}
-    return Machine(name, 1, allocatable, {MODEL: model} if model else {})
+    labels = {MODEL: model} if model else {}
+    if gpu == "devices" and gpus:
+        labels[GPU_COUNT] = str(gpus)
+    return Machine(name, 1, allocatable, labels)
 
 
 _METACENTRUM = (
@@ -181,10 +185,10 @@ def _metacentrum(path: Path) -> list[Machine]:
 @click.option("--keep", type=click.IntRange(1), help="Keep this many nodes, evenly spaced over the list.")
 @click.option(
     "--gpu",
-    type=click.Choice(["milli", "count"]),
+    type=click.Choice(["milli", "count", "devices"]),
     default="milli",
     show_default=True,
-    help="As for pods.",
+    help="As for pods; devices: in thousandths, and a share is one of a single GPU.",
 )
 @click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
 def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:

@@ -1,7 +1,8 @@
 """Reads the pod and node lists of Alibaba's openb, a cluster whose pods share GPUs.
 
-A share of a GPU becomes an amount of milli-GPUs. That keeps the sum on a node right, but not the GPU that a
-pod is on. A pod of 600 fits a node with 300 left on each of two GPUs; in reality it would not.
+A share of a GPU becomes an amount of milli-GPUs. On nodes with devices (`machines.py --gpu devices`) it is a
+share of one GPU. On others only the sum of a node is right: a pod of 600 fits a node with 300 left on each of
+two GPUs. In reality it would not.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     shared = (
         f"GPUs are {GPU}, num_gpu: a share of a GPU takes a whole one"
         if options["gpu"] == "count"
-        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: the model does not place a share on a GPU of a node"
+        else f"GPUs are {MILLI_GPU}, num_gpu x gpu_milli: where nodes have devices, a share is of one"
     )
     notes = ("every pod is a job; there are no gangs", shared)
     run = format_duration(options["run"])

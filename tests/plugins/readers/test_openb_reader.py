@@ -146,6 +146,17 @@ def test_a_node_list_becomes_manifests(tmp_path: Path) -> None:
     assert "nvidia.com/gpu-milli" not in found["n0"].allocatable
 
 
+def test_nodes_can_have_devices(tmp_path: Path) -> None:
+    """Their number is a label, as NVIDIA's feature discovery writes it; a node without GPUs has none."""
+    output = tmp_path / "nodes.yaml"
+    result = CliRunner().invoke(main, [str(nodes(tmp_path)), "--gpu", "devices", "-o", str(output)])
+    assert result.exit_code == 0, result.output
+    found = load_cluster(output).nodes
+    assert found["n1"].allocatable["nvidia.com/gpu-milli"] == 2000
+    assert found["n1"].labels["nvidia.com/gpu.count"] == "2"
+    assert "nvidia.com/gpu.count" not in found["n0"].labels
+
+
 def test_nodes_that_are_kept_are_evenly_spaced(tmp_path: Path) -> None:
     """So that a smaller cluster has the mix of the larger one."""
     kept = node_manifests(nodes(tmp_path, 9), keep=3)

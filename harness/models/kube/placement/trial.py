@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
+from harness.models.kube.devices import Ask, tightest
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.filters import ports_taken, resources_short
 from harness.models.kube.placement.interpod import AffinityState, Moves
@@ -43,6 +44,7 @@ class Trial:
 
     __slots__ = (
         "_affinity",
+        "_devices",
         "_free",
         "_moved",
         "_moves",
@@ -53,6 +55,7 @@ class Trial:
         "_shape",
         "_slots",
         "_spread",
+        "_tried",
     )
 
     def __init__(self, pod: PodInfo, node: NodeInfo, state: PreFilter, names: Sequence[str]) -> None:
@@ -65,7 +68,11 @@ class Trial:
         self._spread, self._affinity = state
         self._moved = [0] * len(self._spread.rules.constraints) if self._spread is not None else None
         self._moves = Moves({}, {}, {}) if self._affinity is not None else None
-        self._room_alone = self._ports is None and self._spread is None and self._affinity is None
+        self._devices = node.devices.copy() if self._shape.device is not None and node.devices else None
+        self._tried: dict[PodInfo, tuple[int, ...]] = {}  # the devices of pods that are not on the node
+        self._room_alone = (
+            self._ports is None and self._spread is None and self._affinity is None and self._devices is None
+        )
 
     def add(self, pod: PodInfo) -> None:
         """Put a pod on the node."""
@@ -90,10 +97,23 @@ class Trial:
         if self._ports is not None:
             for port in template.shape.ports:
                 self._ports[port] = self._ports.get(port, 0) + sign
+        if self._devices is not None and template.shape.device is not None:
+            self._change_devices(self._devices, pod, template.shape.device, sign)
         if self._spread is not None and self._moved is not None:
             self._spread.change(self._moved, template, self._node, sign)
         if self._affinity is not None and self._moves is not None:
             self._affinity.change(self._moves, template, self._node, sign)
+
+    def _change_devices(self, devices: list[int], pod: PodInfo, ask: Ask, sign: int) -> None:
+        """A pod takes its devices, or leaves them; one that is not on the node takes those that fit it."""
+        held = pod.devices or self._tried.get(pod, ())
+        if not held:
+            held = self._tried[pod] = tightest(devices, ask)
+        elif sign < 0:
+            self._tried.pop(pod, None)
+        for device in held:
+            devices[device] -= sign * ask.share
+        self._node.count_devices(devices, self._free)
 
     def fits(self) -> bool:
         """Whether all filters pass."""

@@ -1,7 +1,7 @@
 """Dry runs in which nothing counts but amounts: the same by adding and subtracting.
 
-They are nearly all of them. It is a shortcut for pods without rules about other pods or host ports, on nodes
-to which nobody is nominated and with no victim that a budget covers.
+They are nearly all of them. It is a shortcut for pods without devices, host ports or rules about other pods,
+on nodes to which nobody is nominated and with no victim that a budget covers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness_plugins.elastic_quota.dry_run import QuotaBound
 def only_amounts_count(pod: PodInfo, state: PreFilter) -> bool:
     """Whether a pod has no rules but about amounts."""
     shape = pod.template.shape
-    return state is NOTHING and not shape.ports and not shape.missing
+    return state is NOTHING and not shape.ports and not shape.missing and shape.device is None
 
 
 def by_amounts(

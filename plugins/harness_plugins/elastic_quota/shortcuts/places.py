@@ -6,6 +6,7 @@ from typing import final
 
 from harness.base.memo import Memo
 from harness.models.elastic.quota import Quota
+from harness.models.kube.devices import places
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.pod import PodInfo, Shape
@@ -113,14 +114,16 @@ class PlacesOfShape:
         shape, free, least = self._shape, node.free, node.slots
         if self._ruled_out[node.position] or shape.missing:
             return 0
-        if self._gone is not None:
-            free = free.copy()
-            for pod in node.pods:
-                if self._gone.is_it(pod):
-                    least += 1
-                    for resource, amount in pod.template.shape.requests:
-                        free[resource] += amount
-        for resource, amount in shape.requests:
+        gone = [] if self._gone is None else [pod for pod in node.pods if self._gone.is_it(pod)]
+        if gone:
+            free, least = free.copy(), least + len(gone)
+            for pod in gone:
+                for resource, amount in pod.template.shape.requests:
+                    free[resource] += amount
+        requests = shape.requests
+        if shape.device is not None and node.devices:
+            requests, least = shape.amounts, min(least, places(node.devices_without(gone), shape.device))
+        for resource, amount in requests:
             fit = free[resource] // amount
             if fit < least:
                 least = fit

@@ -1,0 +1,52 @@
+"""Which GPUs of nodes are devices that pods can share, and how much of a device requests mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.cluster.model import Node
+
+GPU = "nvidia.com/gpu"
+MILLI_GPU = "nvidia.com/gpu-milli"
+"""Thousandths of a GPU, a resource of our own: amounts are whole numbers."""
+
+GPU_COUNT = "nvidia.com/gpu.count"
+"""The node label with the number of its GPUs, as NVIDIA's feature discovery names it."""
+
+WHOLE = 1000
+"""One whole device, in thousandths."""
+
+KOORDINATOR_CORE = "koordinator.sh/gpu-core"
+
+SHARES: Mapping[str, int] = {
+    GPU: 1,
+    MILLI_GPU: WHOLE,
+    "koordinator.sh/gpu": 100,
+    KOORDINATOR_CORE: 100,
+    "koordinator.sh/gpu-memory-ratio": 100,
+}
+"""Resource -> how much of it is one device.
+
+Koordinator's: https://koordinator.sh/docs/user-manuals/fine-grained-device-scheduling/
+"""
+
+
+def device_count(node: Node) -> int:
+    """How many devices of a node pods can share; 0 where its GPUs are only counted."""
+    has = node.allocatable
+    if KOORDINATOR_CORE in has:
+        return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
+    said = node.labels.get(GPU_COUNT, "")
+    if MILLI_GPU not in has or not said.isdecimal():
+        return 0
+    return min(int(said), has[MILLI_GPU] // WHOLE)
+
+
+def shared_amounts(count: int) -> dict[str, int]:
+    """What a node offers that has so many GPUs which can be shared."""
+    return {GPU: count, MILLI_GPU: WHOLE * count}
+
+
+def thousandths(amounts: Mapping[str, int]) -> int:
+    """What amounts of resources mean of devices together; the most where several resources say it."""
+    return max((amounts[name] * WHOLE // one for name, one in SHARES.items() if name in amounts), default=0)

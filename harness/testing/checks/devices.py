@@ -1,0 +1,72 @@
+"""No device is given to pods beyond one whole: by what bindings say, of the nodes' own labels.
+
+It knows nothing of how devices are chosen. A pod that asks for GPUs on a node with devices must be bound to
+as many as it asks for; a share is one of a single device.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from harness.testing.checks.facts import Broken, Facts
+from harness.testing.checks.history import Rule, Step
+
+_ONE: Mapping[str, int] = {
+    "nvidia.com/gpu": 1,
+    "nvidia.com/gpu-milli": 1000,
+    "koordinator.sh/gpu": 100,
+    "koordinator.sh/gpu-core": 100,
+    "koordinator.sh/gpu-memory-ratio": 100,
+}
+
+
+class Devices(Rule):
+    """What pods hold of each device of each node.
+
+    Args:
+        facts: the run.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._held: dict[tuple[str, int], int] = {}
+        self._by: dict[tuple[str, int], tuple[str, list[int], int]] = {}
+
+    def turn(self, step: Step) -> Iterator[Broken]:
+        """Whether a binding gives what is asked for, of devices that have it left."""
+        row, name, holds = step.row, step.life.asked.name, step.life.holds
+        for key in [key for key in self._by if key[0] == name and key[1] not in holds]:
+            node, devices, share = self._by.pop(key)
+            for device in devices:
+                self._held[node, device] -= share
+        if row["action"] != "bind" or not (count := self._count(row["node"])):
+            return
+        said = json.loads(row["detail"] or "{}").get("devices", [])
+        for pod in step.pods:
+            requests = step.life.asked.part_of(pod).requests
+            amount = max((1000 * requests.get(each, 0) // one for each, one in _ONE.items()), default=0)
+            number, share = (1, amount) if amount % 1000 else (amount // 1000, 1000)
+            if len(set(said)) != number or len(said) != number:
+                what = f"{amount} thousandths are asked for, and the devices are {said}"
+                yield Broken("devices.number", step.where, what)
+            if any(not 0 <= device < count for device in said):
+                yield Broken("devices.unknown", step.where, f"{row['node']} has {count} devices, not {said}")
+            self._by[name, pod] = row["node"], said, share
+            for device in said:
+                key = row["node"], device
+                self._held[key] = self._held.get(key, 0) + share
+                if self._held[key] > 1000:
+                    what = f"{self._held[key]} thousandths of device {device} of {row['node']} are held"
+                    yield Broken("devices.beyond", step.where, what)
+
+    def _count(self, name: str) -> int:
+        """How many devices a node says that it has."""
+        node = self.facts.cluster.nodes.get(name)
+        if node is None:
+            return 0
+        if "koordinator.sh/gpu-core" in node.allocatable:
+            return node.allocatable["koordinator.sh/gpu-core"] // 100
+        said = node.labels.get("nvidia.com/gpu.count", "")
+        milli = node.allocatable.get("nvidia.com/gpu-milli")
+        return min(int(said), milli // 1000) if milli is not None and said.isdecimal() else 0
