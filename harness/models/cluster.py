@@ -42,7 +42,11 @@ from harness.cluster.kinds.kueue_releases import (
 from harness.cluster.kinds.kueue_requests import Counting
 from harness.cluster.kinds.pod_groups import Membership, PodGroup, group_name, membership_of
 from harness.cluster.kinds.pods import Pod, PodSpec
-from harness.cluster.kinds.scheduler_configuration import SchedulerConfiguration
+from harness.cluster.kinds.scheduler_configuration import (
+    DEVICE_POLICIES,
+    DevicePlacement,
+    SchedulerConfiguration,
+)
 from harness.cluster.kinds.scheduling_groups import GroupReference, SchedulingGroup
 from harness.cluster.kinds.selectors import Requirement, Taint, Toleration
 from harness.cluster.kinds.topology import Topology
@@ -72,6 +76,7 @@ __all__ = [
     "ALL_DEVICES",
     "CAPACITY",
     "CORE_RESOURCES",
+    "DEVICE_POLICIES",
     "GATES",
     "GATES_BY_RELEASE",
     "HOSTNAME",
@@ -94,6 +99,7 @@ __all__ = [
     "Cohort",
     "Container",
     "Counting",
+    "DevicePlacement",
     "DeviceRequest",
     "ElasticQuota",
     "FlavorFungibility",

@@ -37,7 +37,7 @@ from harness.models.job_quotas import BORROW, NO_QUOTA, Assignment, Quotas, Requ
 from harness.models.kube.running import running_jobs
 from harness.models.never import OverTime
 from harness.policy import Change
-from harness_plugins.kube.policy import GANG, PERCENTAGE, fits_no_node, pods_alone
+from harness_plugins.kube.policy import DEVICES, GANG, PERCENTAGE, fits_no_node, pods_alone
 from harness_plugins.kube_scheduler import kube_scheduler
 
 QUEUE_OPTIONS = (
@@ -57,7 +57,7 @@ QUEUE_OPTIONS = (
 )
 """How the queue without nodes decides."""
 
-NODE_OPTIONS = (PERCENTAGE, GANG)
+NODE_OPTIONS = (PERCENTAGE, GANG, *DEVICES)
 """How kube-scheduler decides on nodes; the queue without nodes always starts whole jobs."""
 
 OPTIONS = (*QUEUE_OPTIONS, *NODE_OPTIONS)

@@ -112,7 +112,7 @@ _PROFILE: list[Row] = [
                 "preemptionAlgorithm", "scoringStrategy.type", "scoringStrategy.resources[].name",
                 "scoringStrategy.resources[].weight",
                 "scoringStrategy.requestedToCapacityRatio.shape[].utilization",
-                "scoringStrategy.requestedToCapacityRatio.shape[].score",
+                "scoringStrategy.requestedToCapacityRatio.shape[].score", "placement", "seed",
             )
         )
     ),

@@ -44,6 +44,28 @@ class ScoringStrategy(Value):
 
 USUAL_STRATEGY = ScoringStrategy()
 
+DEVICE_POLICIES = (
+    "binpack", "spread", "best-fit", "dot-product", "packing", "clustering", "fgd", "random",
+)  # fmt: skip
+"""How devices may be placed; the first is what happens with nothing said."""
+
+
+@fixed()
+class DevicePlacement(Value):
+    """How nodes are scored, and devices chosen, for pods that share GPUs.
+
+    Attributes:
+        policy: one of `DEVICE_POLICIES`.
+        seed: draws the order in which equal nodes are taken, and what `random` takes; None for the order of
+            names, and for 0.
+    """
+
+    policy: str = DEVICE_POLICIES[0]
+    seed: int | None = None
+
+
+USUAL_PLACEMENT = DevicePlacement()
+
 
 @fixed()
 class SchedulerConfiguration(Value):
@@ -59,6 +81,7 @@ class SchedulerConfiguration(Value):
             stands for Auto: ElasticQuota where it takes effect, else Default.
         scheduler_name: what pods call it; "" for Kubernetes' default scheduler.
         scoring: how NodeResourcesFit scores nodes.
+        devices: how pods are placed that share GPUs; harness' own argument.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -69,6 +92,7 @@ class SchedulerConfiguration(Value):
     preemption_algorithm: str | None = None
     scheduler_name: str = field(default="", metadata=NEWER)
     scoring: ScoringStrategy = field(default=USUAL_STRATEGY, metadata=NEWER)
+    devices: DevicePlacement = field(default=USUAL_PLACEMENT, metadata=NEWER)
 
     @property
     def plugin(self) -> str:
@@ -91,6 +115,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
     disabled = fields.boolean("disablePreemption")
     algorithm = _algorithm(fields, None)
     candidates, nodes, weight, name, scoring = 10, 100, 1, "", USUAL_STRATEGY
+    devices = USUAL_PLACEMENT
     profiles = fields.items("profiles")
     if len(profiles) > 1:
         fields.fault("profiles", "one scheduler is modelled: give one profile")
@@ -112,7 +137,13 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
                     weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
                 case "NodeResourcesFit" if "scoringStrategy" in args:
                     scoring = _scoring(args.child("scoringStrategy"))
-    return SchedulerConfiguration(percentage, disabled, candidates, nodes, weight, algorithm, name, scoring)
+                case "DeviceShare":
+                    policy = args.choice("placement", DEVICE_POLICIES, DEVICE_POLICIES[0])
+                    seed = args.integer("seed", least=0) if "seed" in args else None
+                    devices = DevicePlacement(policy, seed)
+    return SchedulerConfiguration(
+        percentage, disabled, candidates, nodes, weight, algorithm, name, scoring, devices
+    )
 
 
 def _scoring(fields: Fields) -> ScoringStrategy:

@@ -7,6 +7,7 @@ preemptions. The log says what to work out again, so that nobody looks at all no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from operator import is_
 from typing import final
 
@@ -52,6 +53,7 @@ class Cache:
             names |= {LARGEST: None, IDLE: None}
         self.names = list(names)
         self.resources: dict[str, int] = {name: index for index, name in enumerate(self.names)}
+        self._seed: int | None = None
         ranks = {name: rank for rank, name in enumerate(sorted(cluster.nodes))}
         self._order = NodeOrder(cluster.nodes.values())
         self.nodes = [
@@ -138,7 +140,7 @@ class Cache:
         """
         self.unsettled = False
         nodes = [self.by_name[name] for name in self._order.renew()]
-        ranked = [self.by_name[name] for name in sorted(self.by_name)]
+        ranked = self._ranked()
         as_before = len(nodes) == len(self.nodes) and all(map(is_, nodes, self.nodes))
         if as_before and all(node.rank == rank for rank, node in enumerate(ranked)):
             return False
@@ -159,6 +161,18 @@ class Cache:
         self.version += 1
         self._begin_log()
         return True
+
+    def draw_order(self, seed: int) -> None:
+        """Let a seed, and not names, say which of equal nodes comes first."""
+        self._seed = seed
+        for rank, node in enumerate(self._ranked()):
+            node.rank = rank
+
+    def _ranked(self) -> list[NodeInfo]:
+        seed, names = self._seed, sorted(self.by_name)
+        if seed is not None:
+            names.sort(key=lambda name: blake2b(f"{seed}\0{name}".encode(), digest_size=8).digest())
+        return [self.by_name[name] for name in names]
 
     # --- changes ------------------------------------------------------------------------------------------
 

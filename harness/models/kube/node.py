@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import final
+from typing import Protocol, final
 
 from harness.cluster.kinds.pods import HostPort
 from harness.cluster.model import Node
 from harness.models.kube.devices import IDLE, LARGEST, WHOLE, Ask, amounts_of, device_count, tightest
-from harness.models.kube.pod import PodInfo
+from harness.models.kube.pod import PodInfo, Shape
 
 CPU, MEMORY = 0, 1
 """Indices of the resources that are scored; every vector begins with them."""
 
 UNLIMITED_PODS = 1 << 62
+
+
+class DeviceChooser(Protocol):
+    """Says which of its devices a node gives to a pod."""
+
+    def choose(self, node: NodeInfo, shape: Shape, ask: Ask) -> tuple[int, ...]:
+        """The devices that a pod gets, whose other requests the node has granted already."""
 
 
 @final
@@ -30,6 +37,7 @@ class NodeInfo:
         scored_cpu, scored_memory: what pods on it request, with defaults, for NodeResourcesFit's score.
         pods: the pods on it, terminating ones included, in the order in which they came.
         ports: host ports that are taken, each with the number of pods that take it.
+        chooser: says which devices a pod gets; None for those with the least left that is enough.
         devices: what is left of each device, in thousandths; empty where GPUs are only counted.
         nominated: pods for which a preemption made room on it, in the order in which they were nominated or
             last failed with the nomination.
@@ -37,9 +45,9 @@ class NodeInfo:
     """
 
     __slots__ = (
-        "_balance", "_balance_of", "_idle", "_largest", "_ordered", "_ordered_of", "allocatable", "devices",
-        "free", "generation", "labels", "manifest", "name", "nominated", "pods", "ports", "position", "rank",
-        "scored_cpu", "scored_memory", "slots", "taints", "unschedulable",
+        "_balance", "_balance_of", "_idle", "_largest", "_ordered", "_ordered_of", "allocatable", "chooser",
+        "devices", "free", "generation", "labels", "manifest", "name", "nominated", "pods", "ports",
+        "position", "rank", "scored_cpu", "scored_memory", "slots", "taints", "unschedulable",
     )  # fmt: skip
 
     def __init__(self, node: Node, position: int, rank: int, resources: Mapping[str, int]) -> None:
@@ -53,6 +61,7 @@ class NodeInfo:
         self.allocatable = amounts_of(node, resources)
         self.free = list(self.allocatable)
         self.devices = [WHOLE] * device_count(node) if LARGEST in resources else []
+        self.chooser: DeviceChooser | None = None
         self._largest, self._idle = resources.get(LARGEST, -1), resources.get(IDLE, -1)
         self.slots = node.allocatable.get("pods", UNLIMITED_PODS)
         self.scored_cpu = 0
@@ -95,7 +104,7 @@ class NodeInfo:
         most = max(has, *(1 + max(pod.devices, default=-1) for pod, _ in asks)) if asks else has
         self.devices = [WHOLE * (number < has) for number in range(most)]
         for pod, ask in sorted(asks, key=lambda each: not each[0].devices):
-            pod.devices = pod.devices or self.choose(ask)
+            pod.devices = pod.devices or self._choose(pod.template.shape, ask)
             self._hold(pod, -ask.share)
         self.count_devices(self.devices, free)
 
@@ -139,13 +148,14 @@ class NodeInfo:
         if not self.devices:
             pod.devices = ()
             return
-        pod.devices = pod.devices or self.choose(ask)
+        pod.devices = pod.devices or self._choose(pod.template.shape, ask)
         self.devices += [0] * (1 + max(pod.devices) - len(self.devices))
         self._hold(pod, -ask.share)
 
-    def choose(self, ask: Ask) -> tuple[int, ...]:
-        """The devices that a pod gets which fits."""
-        return tightest(self.devices, ask)
+    def _choose(self, shape: Shape, ask: Ask) -> tuple[int, ...]:
+        if self.chooser is None:
+            return tightest(self.devices, ask)
+        return self.chooser.choose(self, shape, ask)
 
     def _hold(self, pod: PodInfo, change: int) -> None:
         for device in pod.devices:

@@ -7,7 +7,7 @@ the rules about other pods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from harness.cluster.kinds.pods import HostPort, PodSpec
@@ -81,10 +81,11 @@ class Template:
         budgets: numbers of the PodDisruptionBudgets that cover its pods.
         placed: position of a node -> how many of its pods are bound there.
         leaving: the same for those of them that are terminating.
+        made: how many pods of it there have been.
     """
 
     __slots__ = (
-        "_peers", "alone", "budgets", "labels", "leaving", "namespace", "number", "placed", "shape",
+        "_peers", "alone", "budgets", "labels", "leaving", "made", "namespace", "number", "placed", "shape",
         "soft_spread", "spec", "spread",
     )  # fmt: skip
 
@@ -108,6 +109,7 @@ class Template:
         self.budgets = budgets
         self.placed: dict[int, int] = {}
         self.leaving: dict[int, int] = {}
+        self.made = 0
         self._peers: dict[tuple[int, bool], Peers] = {}
 
     def peers(self, priority: int, preempts: bool) -> Peers:
@@ -219,6 +221,7 @@ class PodInfo:
     ) -> None:
         self.name = name
         self.template = template
+        template.made += 1
         self.priority = priority
         self.preempts = preempts
         self.peers = template.peers(priority, preempts)
@@ -292,6 +295,16 @@ class Templates:
         self._budgets_of = budgets_of
         self._shapes: dict[object, Shape] = {}
         self._templates: dict[object, Template] = {}
+
+    @property
+    def all(self) -> Iterable[Template]:
+        """All templates, in the order in which they were first seen."""
+        return self._templates.values()
+
+    @property
+    def made(self) -> int:
+        """How many pods there have been."""
+        return sum(template.made for template in self._templates.values())
 
     def count_by_resources(self) -> None:
         """A node has a resource that none had before."""

@@ -15,7 +15,7 @@ from harness.cluster.model import Cluster, Node
 from harness.models.kube.cache import Cache
 from harness.models.kube.flavored import template_in
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.scheduling import scheduling_of
 from harness.models.kube.pod import PodInfo, Template, Templates
 from harness.policy import Job, PodSet
 
@@ -60,12 +60,7 @@ class Room:
         self._cluster = cluster
         self._cache = Cache(cluster)
         self._known = Templates(self._cache.resources, _no_budgets)
-        self._scheduling = Scheduling(
-            self._cache,
-            percentage=100,
-            hard_affinity_weight=configuration.hard_pod_affinity_weight,
-            scoring=configuration.scoring,
-        )
+        self._scheduling = scheduling_of(self._cache, self._known, configuration, 100)
         self._most = self._largest()
         self._templates: dict[tuple[PodSet, str, tuple[str, ...]], Template] = {}
         self._asks: dict[tuple[tuple[Template, int], ...], Ask] = {}

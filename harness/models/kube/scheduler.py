@@ -17,7 +17,7 @@ from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang
 from harness.models.kube.hints import Hints
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.node_changes import ChangingNodes
-from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.placement.scheduling import Diagnosis, scheduling_of
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import NOT_STARTED, PodInfo, Refusal, Templates
 from harness.models.kube.preemption.budgets import Budgets
@@ -74,12 +74,7 @@ class Scheduler:
         self.cache = Cache(cluster)
         self.budgets = Budgets(cluster.disruption_budgets, live=True)
         self.templates = Templates(self.cache.resources, self.budgets.covering)
-        self.scheduling = Scheduling(
-            self.cache,
-            percentage=configuration.percentage_of_nodes_to_score,
-            hard_affinity_weight=configuration.hard_pod_affinity_weight,
-            scoring=configuration.scoring,
-        )
+        self.scheduling = scheduling_of(self.cache, self.templates, configuration)
         self._preemption = (
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )

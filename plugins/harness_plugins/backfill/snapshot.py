@@ -15,7 +15,7 @@ from harness.models.cluster import SchedulerConfiguration, Taint
 from harness.models.kube.cache import Cache
 from harness.models.kube.kinds import Kinds
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
+from harness.models.kube.placement.scheduling import Diagnosis, scheduling_of
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.kube.refusal import node_detail
 from harness.models.kube.taint_evictions import tolerated_for
@@ -84,12 +84,7 @@ class Snapshot:
         configuration = cluster.scheduler or SchedulerConfiguration()
         self.cache = Cache(cluster)
         self.templates = Templates(self.cache.resources, _no_budgets)
-        self.scheduling = Scheduling(
-            self.cache,
-            percentage=100,
-            hard_affinity_weight=configuration.hard_pod_affinity_weight,
-            scoring=configuration.scoring,
-        )
+        self.scheduling = scheduling_of(self.cache, self.templates, configuration, 100)
         self.between_pods = False
         self._kinds = Kinds(self, cluster)
         allocatable = [node.allocatable for node in self.cache.nodes] or [[0] * len(self.cache.names)]

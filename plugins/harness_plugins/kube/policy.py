@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import Cluster, Option, Possible, View, boolean
 from harness.base.errors import InputError
-from harness.models.cluster import SchedulerConfiguration
+from harness.models.cluster import DEVICE_POLICIES, SchedulerConfiguration
 from harness.models.evictions import LATENCY
 from harness.models.ignored import ignored_groups, ignored_scheduling_groups
 from harness.models.kube.gang_scheduling import PermitGangs
@@ -36,8 +36,18 @@ GANG_SCHEDULING = Option(
     "approximation: kube-scheduler's own gangs, as upstream describes v1.35; no recording confirms it",
     type=boolean,
 )
+DEVICES = (
+    Option(
+        "devices",
+        None,
+        "which node and device pods get that share GPUs; by default as the manifests say, else binpack",
+        choices=DEVICE_POLICIES,
+    ),
+    Option("seed", None, "draws the order of equal nodes, and what `devices=random` takes", type=int),
+)
 OPTIONS = (
     PERCENTAGE,
+    *DEVICES,
     Option("disablePreemption", False, "wait for room instead of preempting", type=boolean),
     LATENCY,
     GANG,
@@ -71,8 +81,10 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
     percentage = options.get("percentageOfNodesToScore", 0)
     if not 0 <= percentage <= 100:
         raise InputError(f"option percentageOfNodesToScore: {percentage} is not a percentage (0 to 100)")
+    said = {"policy": options.get("devices"), "seed": options.get("seed")}
     return replace(
         configuration,
+        devices=replace(configuration.devices, **{k: v for k, v in said.items() if v is not None}),
         percentage_of_nodes_to_score=percentage or configuration.percentage_of_nodes_to_score,
         disable_preemption=options.get("disablePreemption", False) or configuration.disable_preemption,
     )

@@ -7,8 +7,9 @@ two GPUs. In reality it would not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
@@ -52,11 +53,16 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         raise OptionError("option run: must be longer than 0")
     if options["rate"] < 0:
         raise OptionError(f"option rate: {options['rate']} must not be negative")
+    if options["fill"] < 0:
+        raise OptionError(f"option fill: {options['fill']} must not be negative")
     table = open_table(path)
-    timed = set(table.names) != {field.name for field in _SIZES}
+    named = set(table.names) != {field.name for field in _SIZES}
+    timed = named and not options["fill"]
     if timed and options["rate"]:
         raise OptionError("option rate: this list has times of its own")
-    pods = table.typed(_FIELDS if timed else _SIZES)
+    pods = table.typed(_FIELDS if named else _SIZES)
+    if options["fill"]:
+        pods = _filled(pods, options["fill"], Random(options["seed"]).random)  # noqa: S311 no secret
     if options["rate"] and pods.height * HOUR / LONGEST > options["rate"]:
         what = f"option rate: {pods.height:,} pods would arrive over more than a hundred years"
         raise OptionError(what)
@@ -67,8 +73,36 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
         backwards = pl.col("deletion_time") < pl.col("scheduled_time")
         reasons = {"never ran (no scheduled_time)": never, "deleted before it was scheduled": backwards}
         pods, left_out = leave_out(pods, reasons)
-    frame = pods.select(*_requests(options), *(_recorded(options) if timed else _arrivals(options)))
+    columns = _recorded(options) if timed else _arrivals(options)
+    if named and not timed:
+        columns.append(affinity_to_models(pl.col("gpu_spec")).alias("affinity"))
+    frame = pods.select(*_requests(options), *columns)
     return Reading(frame, read_rows, left_out, _notes(options, timed=timed), METADATA)
+
+
+def _filled(pods: pl.DataFrame, gpus: float, drawn: Callable[[], float]) -> pl.DataFrame:
+    """Pods in a random order that ask for about so many GPUs together, as in the experiments with FGD.
+
+    Any pods are left out until they ask for no more. If they ask for less, any pods of the list come again,
+    under other names, up to the first that would ask for too much.
+    """
+    asked = (pods["num_gpu"] * pods["gpu_milli"]).to_list()
+    if not sum(asked):
+        raise OptionError("option fill: the pods of this list ask for no GPU")
+    wanted, total = 1000 * gpus, sum(asked)
+    order = [row for _, row in sorted((drawn(), row) for row in range(pods.height))]
+    while total > wanted:
+        total -= asked[order.pop(int(drawn() * len(order)))]
+    listed = len(order)
+    while total < wanted:
+        again = int(drawn() * pods.height)
+        if total + asked[again] > wanted:
+            break
+        total += asked[again]
+        order.append(again)
+    number = pl.int_range(pl.len()) - listed
+    name = pl.when(number < 0).then("name").otherwise(pl.format("{}-again-{}", "name", number))
+    return pods[order].with_columns(name=name)
 
 
 def _requests(options: Mapping[str, Any]) -> list[pl.Expr]:
@@ -119,6 +153,11 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     )
     notes = ("every pod is a job; there are no gangs", shared)
     run = format_duration(options["run"])
+    if options["fill"]:
+        filled = (
+            f"pods in a random order ask for {options['fill']:g} GPUs together, by seed {options['seed']}"
+        )
+        return (*notes, filled, f"times, QoS and priorities are left out: all arrive at 0 and run for {run}")
     if not timed:
         rate = options["rate"]
         arrive = f"arrive evenly, {rate:g} an hour, in the order of the list" if rate else "arrive at 0"

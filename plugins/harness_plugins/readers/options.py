@@ -67,6 +67,13 @@ OPENB_OPTIONS = (
     ),
     Option("run", HOUR, "how long pods run if the list does not say it", type=parse_duration),
     Option("rate", 0.0, "of lists without times: pods that arrive an hour; 0: all at once", type=float),
+    Option(
+        "fill",
+        0.0,
+        "shuffle pods, all at 0, and drop or repeat some, so that they ask for so many GPUs; 0: do not",
+        type=float,
+    ),
+    Option("seed", 0, "what `fill` draws by", type=int),
 )
 
 CHRONUS_OPTIONS = (

@@ -29,6 +29,8 @@ def test_it_is_registered_with_its_options() -> None:
     spec = plugins.load().policy("default-preemption")
     assert [option.name for option in spec.options] == [
         "percentageOfNodesToScore",
+        "devices",
+        "seed",
         "disablePreemption",
         "evictionLatency",
         "gang",

@@ -97,6 +97,35 @@ def test_lists_without_times_can_arrive_at_a_rate(tmp_path: Path) -> None:
         read(tmp_path, HEAD + RAN, rate="1")
 
 
+MANY = HEAD + "".join(
+    f"p{number},1000,1,1,{100 + 100 * (number % 10)},T4,LS,Running,9,19,9\n" for number in range(40)
+)
+
+
+@pytest.mark.parametrize("gpus", [5, 60])
+def test_a_list_can_be_filled_to_so_many_gpus(tmp_path: Path, gpus: int) -> None:
+    """Any pods are left out, or come again under other names; all arrive at 0, in an order by the seed."""
+    frame = read(tmp_path, MANY, fill=str(gpus), seed="3").frame
+    asked = frame["request.nvidia.com/gpu-milli"].sum()
+    assert 1000 * gpus - 1000 <= asked <= 1000 * gpus
+    assert frame["submit_time"].to_list() == [timedelta(0)] * len(frame)
+    assert frame["job_id"].is_unique().all()
+    assert frame["job_id"].str.contains("-again-").any() == (gpus == 60)
+    assert frame["affinity"].is_not_null().all()
+    assert {"priority", "recorded_start"}.isdisjoint(frame.columns)
+    names = frame["job_id"].to_list()
+    assert names == read(tmp_path, MANY, fill=str(gpus), seed="3").frame["job_id"].to_list()
+    assert names != read(tmp_path, MANY, fill=str(gpus), seed="4").frame["job_id"].to_list()
+
+
+def test_what_cannot_be_filled_is_refused(tmp_path: Path) -> None:
+    """A negative number, and a list without any GPU."""
+    with pytest.raises(OptionError, match=r"option fill: -1\.0 must not be negative"):
+        read(tmp_path, MANY, fill="-1")
+    with pytest.raises(OptionError, match="option fill: the pods of this list ask for no GPU"):
+        read(tmp_path, SHORT + "a,1,1,0,0\n", fill="3")
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
-from harness.cluster.kinds.scheduler_configuration import USUAL_STRATEGY, ScoringStrategy
+from harness.cluster.kinds.scheduler_configuration import (
+    USUAL_STRATEGY,
+    SchedulerConfiguration,
+    ScoringStrategy,
+)
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.device_policies import DevicePolicy, device_policy
 from harness.models.kube.placement.fit_scores import fit_score
 from harness.models.kube.placement.interpod import AffinityRules, AffinityState
 from harness.models.kube.placement.scores import score_nodes
@@ -16,12 +21,34 @@ from harness.models.kube.placement.soft_scores import attracts, pod_affinity, so
 from harness.models.kube.placement.spread import SpreadRules, SpreadState
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.placement.trial import NOTHING, PreFilter, Trial
-from harness.models.kube.pod import PodInfo, Shape, Template
+from harness.models.kube.pod import PodInfo, Shape, Template, Templates
 
 _FEW_NODES = 100
 _LEAST_PERCENTAGE = 5
 _MOST_SHAPES = 2048
 """How many shapes are remembered; more would need too much memory on large clusters."""
+
+
+def scheduling_of(
+    cache: Cache, templates: Templates, configuration: SchedulerConfiguration, percentage: int | None = None
+) -> Scheduling:
+    """What finds nodes for pods by a configuration.
+
+    Args:
+        cache: nodes and pods.
+        templates: what pods have in common.
+        configuration: what counts of a KubeSchedulerConfiguration.
+        percentage: `percentageOfNodesToScore`, where that is not the configuration's.
+    """
+    if configuration.devices.seed is not None:
+        cache.draw_order(configuration.devices.seed)
+    return Scheduling(
+        cache,
+        percentage=configuration.percentage_of_nodes_to_score if percentage is None else percentage,
+        hard_affinity_weight=configuration.hard_pod_affinity_weight,
+        scoring=configuration.scoring,
+        devices=device_policy(configuration.devices, templates),
+    )
 
 
 @final
@@ -103,6 +130,7 @@ class Scheduling:
         percentage: `percentageOfNodesToScore`; 0 lets the number of nodes decide.
         hard_affinity_weight: what a required affinity of a bound pod adds to InterPodAffinity's score.
         scoring: how NodeResourcesFit scores nodes.
+        devices: chooses devices, and may score nodes; None leaves that to the other scores.
 
     Attributes:
         cache: nodes and pods.
@@ -117,8 +145,10 @@ class Scheduling:
         percentage: int = 0,
         hard_affinity_weight: int = 1,
         scoring: ScoringStrategy = USUAL_STRATEGY,
+        devices: DevicePolicy | None = None,
     ) -> None:
         self.cache = cache
+        self._devices = devices
         self._percentage = percentage
         self._scoring = scoring
         self._hard_weight = hard_affinity_weight
@@ -132,8 +162,15 @@ class Scheduling:
 
     def renew(self) -> None:
         """Nodes have changed, or their order has: nothing that was kept of them holds."""
-        cache = self.cache
+        cache, devices = self.cache, self._devices
         self._fit_score = fit_score(self._scoring, cache.resources)
+        if devices is not None:
+            devices.follow(cache.nodes)
+            self._shapes.clear()
+            for node in cache.nodes:
+                node.chooser = devices
+            if devices.scores:
+                self._fit_score = devices.score
         self.wanted = nodes_to_find(len(cache.nodes), self._percentage)
         self._by_rank = sorted(cache.nodes, key=lambda node: node.rank)
         if self._resources != len(cache.names):  # shapes count by resources
@@ -145,6 +182,8 @@ class Scheduling:
     def schedule(self, pod: PodInfo) -> NodeInfo | Diagnosis:
         """The node that a pod gets, or why there is none."""
         template, cache = pod.template, self.cache
+        if self._devices is not None and self._devices.learn():
+            self._shapes.clear()
         alone = template.alone and not cache.repelling and not cache.attracting
         state, nodes = NOTHING if alone else self.pre_filter(pod), self.shape_nodes(template.shape)
         failed: dict[int, Status] = {}
@@ -163,6 +202,9 @@ class Scheduling:
             return Diagnosis(pod, state, nodes, found.statuses, cache.nodes)
         if len(found.feasible) == 1:
             return found.feasible[0]
+        if self._devices is not None and self._devices.draws:
+            key = self._devices.draw([node.rank for node in found.feasible], cache.version)
+            return self._by_rank[key]
         totals = [sum(scores.values()) for scores in self.scores(pod, found.feasible)]
         _, _, node = min(
             (-total, node.rank, node) for total, node in zip(totals, found.feasible, strict=True)
@@ -177,7 +219,9 @@ class Scheduling:
         key, total = NO_KEY, len(cache.nodes)
         looked_at = total
         if FITS in nodes.kinds:
-            if self.wanted >= total:
+            if self._devices is not None and self._devices.draws:
+                key = self._devices.draw(nodes.keys, cache.version)
+            elif self.wanted >= total:
                 key = min(nodes.keys)
             else:
                 start = self.start % total  # it is kept as a number, whatever comes and goes
@@ -319,7 +363,8 @@ class Scheduling:
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
-            nodes = ShapeNodes(shape, self.cache, self._fit_score)
+            balances = self._devices is None or not self._devices.scores
+            nodes = ShapeNodes(shape, self.cache, self._fit_score, balances=balances)
         elif shape in self._behind:
             nodes.follow()
         self._behind.discard(shape)

@@ -86,7 +86,7 @@ def score_nodes(
             "TaintToleration": TAINTS_WEIGHT * tolerable,
             "NodeAffinity": NODE_AFFINITY_WEIGHT * preferred,
             "NodeResourcesFit": fit_score(shape, node),
-            "NodeResourcesBalancedAllocation": balanced_allocation(shape, node),
+            "NodeResourcesBalancedAllocation": balanced_allocation(shape, node) if nodes.balances else 0,
         }
         for node, tolerable, preferred in zip(feasible, taints, affinity, strict=True)
     ]

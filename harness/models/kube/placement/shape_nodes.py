@@ -47,14 +47,18 @@ class ShapeNodes:
         keys: the key of each node.
         taints: raw score of TaintToleration for each node.
         preferred: the same for NodeAffinity.
+        balances: whether NodeResourcesBalancedAllocation scores nodes.
         said: what was last recorded about them, see `refusal.py`.
         varied: whether one of these differs between nodes that could ever fit, so that keys do not decide.
         named: how many nodes are looked at where node affinity names them, see `PreFilterResult` in
             kube-scheduler; None where all are.
     """
 
-    def __init__(self, shape: Shape, cache: Cache, fit_score: FitScore = least_allocated) -> None:
+    def __init__(
+        self, shape: Shape, cache: Cache, fit_score: FitScore = least_allocated, *, balances: bool = True
+    ) -> None:
         self._fit_score = fit_score
+        self.balances = balances
         self.shape = shape
         self._cache = cache
         # By position: the nodes that were looked at, as they were then.
@@ -153,7 +157,9 @@ class ShapeNodes:
             else:
                 key = node.rank
                 if len(self.kinds) > 1:  # an only node needs no score
-                    score = self._fit_score(shape, node) + balanced_allocation(shape, node)
+                    score = self._fit_score(shape, node)
+                    if self.balances:
+                        score += balanced_allocation(shape, node)
                     key |= (HIGHEST_LOCAL - score) << _RANK_BITS
         self.kinds[position] = kind
         self.keys[position] = key
