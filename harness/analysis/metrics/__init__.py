@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from harness.plugins.hookspecs import hookimpl
@@ -43,9 +44,9 @@ def _fairness(run: Run, window: Window) -> Iterable[Measurement]:
 
 def _fragmentation(run: Run, window: Window) -> Iterable[Measurement]:
     """How much was free where nobody who waited fits; see `harness.analysis.metrics.fragmentation`."""
-    from harness.analysis.metrics.fragmentation import measure
+    from harness.analysis.metrics import device_fragmentation, fragmentation
 
-    return measure(run, window)
+    return chain(fragmentation.measure(run, window), device_fragmentation.measure(run, window))
 
 
 def _users(run: Run, window: Window) -> Iterable[Measurement]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.analysis.metrics import (
+    device_fragmentation,
     disruption,
     fairness,
     fragmentation,
@@ -94,6 +95,7 @@ def measure_shared(run: Run, shared: Shared) -> Iterator[Measurement]:
         yield from fairness.measure_shares(run, integrals)
         yield from quota.measure(run, integrals)
         yield from fragmentation.measure(run, integrals)
+        yield from device_fragmentation.measure(run, integrals)
         yield from reclaim.measure_owed(run, integrals)
         if idle.has_causes(run):
             yield from idle.measure(run, integrals)

@@ -207,3 +207,15 @@ def test_a_node_that_loses_devices_keeps_its_pods_and_takes_none_more_there() ->
     nodes.cache.put(machine("a", 2))
     assert sorted(pod.devices for pod in pods[1:]) == [(0,), (1,)]
     assert node.devices == [300, 300]
+
+
+def test_slices_of_gpus_are_whole_and_counted_by_their_profile() -> None:
+    """A static partition with MIG: each profile is a resource, beside devices that are shared."""
+    small, large = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
+    amounts = {"cpu": 10**6, MILLI_GPU: 1000, small: 2, large: 1}
+    nodes = Nodes(Node("a", frozen(amounts), frozen({GPU_COUNT: "1"})))
+    assert [nodes.bind(nodes.pod(1, each)) is not None for each in (small, small, small, large, large)] == [
+        True, True, False, True, False,
+    ]  # fmt: skip
+    assert nodes.cache.nodes[0].devices == [1000]
+    assert nodes.bind(nodes.pod(600)) is not None
