@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
+from harness.cluster.kinds.pods import PodSpec
+from harness.cluster.model import frozen
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
@@ -78,3 +80,24 @@ def test_with_victims_there_is_the_room_that_all_of_them_leave(seed: int) -> Non
         for pod, there in bound:
             if pod.node < 0:
                 cache.add_pod(pod, there)
+
+
+@given(free=st.lists(st.sampled_from((0, 300, 500, 700)), min_size=1, max_size=4), share=st.integers(1, 30))
+@settings(max_examples=30, deadline=None)
+def test_shares_find_room_on_each_device_by_itself(free: list[int], share: int) -> None:
+    """As many as can be placed one after the other."""
+    has = {"nvidia.com/gpu-milli": 1000 * len(free)}
+    machine = node("n0", 99, amounts=has)
+    machine["metadata"]["labels"] = {"nvidia.com/gpu.count": str(len(free))}
+    scheduler = Happened(cluster(machine, tree(99, leaf("q0", 9, 99))), Jobs(), until=1).scheduler
+
+    def pod(amount: int, name: str) -> PodInfo:
+        spec = PodSpec(frozen({"nvidia.com/gpu-milli": amount}))
+        return PodInfo(name, scheduler.templates.of("default", {}, spec), 1 << 63, preempts=False)
+
+    (where,) = scheduler.cache.nodes
+    for number, left in enumerate(free):
+        scheduler.cache.add_pod(pod(1000 - left, f"there-{number}"), where)
+    like = pod(100 * share, "like")
+    room = Places(scheduler.scheduling, scheduler.usage).of(like.template.shape).now()
+    assert len(placed(scheduler, like)) == room
