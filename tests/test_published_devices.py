@@ -92,7 +92,7 @@ def allocated(name: str, policy: str, seed: int, folder: Path) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "policy"), CASES)
 def test_a_policy_allocates_what_was_published(name: str, policy: str, tmp_path: Path) -> None:
-    """As the page says, within two standard deviations; else within four, or half a percent if they are small."""
+    """As the page says, within two standard deviations; else within four, or half a percent."""
     mean, deviation = PUBLISHED[name][POLICIES.index(policy)]
     found = allocated(name, policy, SEED, tmp_path)
     print(f"{name} {policy}: published {mean} (sd {deviation}), here {found}")
