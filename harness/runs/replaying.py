@@ -127,6 +127,16 @@ def play_again(plan: Plan, watch: Callable[[int, int], None] | None) -> dict[str
     return _ended(plan, _played(heard, _jobs(heard, _prepared(heard)[0]), NullRecorder(), watch))
 
 
+def told_by(folder: Path, plan: Plan) -> dict[str, Any]:
+    """Replay without keeping a table; returns what `run.json` would say.
+
+    Args:
+        folder: a place for tables that are thrown away.
+        plan: the replay.
+    """
+    return _play_into(folder, plan, None, "nothing")[0]
+
+
 def add_into(
     folder: Path,
     run: Run,

@@ -19,7 +19,7 @@ from harness.plugins import Plugins
 from harness.plugins.measurement import Measurement
 from harness.runs.measuring import measure
 from harness.runs.plan import Plan
-from harness.runs.replaying import jobs_of, play_again
+from harness.runs.replaying import jobs_of, told_by
 from harness.runs.run import Run
 from harness.runs.seal import seal_tables
 from harness.runs.store import aside
@@ -89,7 +89,7 @@ def _trusted(run: Run, plans: Sequence[Callable[[], Plan]]) -> tuple[Plan, Run]:
                 until=0,
                 scale_arrivals=plan.scale_arrivals,
             )
-            info = play_again(place, nothing, None)
+            info = told_by(place, nothing)
         if all(run.info["cluster"].get(name) == info["cluster"].get(name) for name in _OF_RUNS):
             tables = seal_tables(run.path, _TABLES)
             own = {name: run.info[name] for name in ("window", "outcome", "label")}
