@@ -79,7 +79,7 @@ def allocated(name: str, policy: str, seed: int, folder: Path) -> float:
         trace,
         plugin="none",
         cluster=cluster_from(node_manifests(nodes, gpu="devices"), nodes.name),
-        options={"devices": policy, "seed": seed, "percentageOfNodesToScore": 100},
+        options={"devices": policy, "deviceSeed": seed, "percentageOfNodesToScore": 100},
         until="30m",
         output=folder,
         plugins=plugins,

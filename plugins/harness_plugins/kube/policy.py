@@ -43,7 +43,7 @@ DEVICES = (
         "which node and device pods get that share GPUs; by default as the manifests say, else binpack",
         choices=DEVICE_POLICIES,
     ),
-    Option("seed", None, "draws the order of equal nodes, and what `devices=random` takes", type=int),
+    Option("deviceSeed", None, "draws the order of equal nodes, and what `devices=random` takes", type=int),
 )
 OPTIONS = (
     PERCENTAGE,
@@ -81,7 +81,7 @@ def configuration_of(cluster: Cluster, options: Mapping[str, Any]) -> SchedulerC
     percentage = options.get("percentageOfNodesToScore", 0)
     if not 0 <= percentage <= 100:
         raise InputError(f"option percentageOfNodesToScore: {percentage} is not a percentage (0 to 100)")
-    said = {"policy": options.get("devices"), "seed": options.get("seed")}
+    said = {"policy": options.get("devices"), "seed": options.get("deviceSeed")}
     return replace(
         configuration,
         devices=replace(configuration.devices, **{k: v for k, v in said.items() if v is not None}),
