@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import final
 
 from harness.base.errors import ClusterError, Fault
@@ -25,10 +25,15 @@ class Constraints:
     def __init__(self, pod_set: PodSet) -> None:
         faults: list[Fault] = []
         where = f"pod set {pod_set.name}"
-        spec = Fields(template_of(pod_set, faults, where), where, faults)
-        self._selector = spec.strings("nodeSelector")
-        self._tolerations = tuple(read_toleration(item) for item in spec.items("tolerations"))
-        self._terms = _required_terms(spec.child("affinity"))
+        template = template_of(pod_set, faults, where)
+        self._selector: Mapping[str, str] = {}
+        self._tolerations: tuple[Toleration, ...] = ()
+        self._terms: list[list[Requirement]] = []
+        if template:  # most pods of traces say nothing of it
+            spec = Fields(template, where, faults)
+            self._selector = spec.strings("nodeSelector")
+            self._tolerations = tuple(read_toleration(item) for item in spec.items("tolerations"))
+            self._terms = _required_terms(spec.child("affinity"))
         if faults:
             raise ClusterError(where, faults)
 

@@ -178,10 +178,17 @@ class _Described:
     __slots__ = ("claims", "over_limit", "shape")
 
     def __init__(self, pod_set: PodSet, where: str, faults: list[Fault]) -> None:
-        spec = Fields(template_of(pod_set, faults, where), where, faults)
+        template = template_of(pod_set, faults, where)
+        self.over_limit = _exceed(pod_set.requests, pod_set.limits)
+        self.claims: list[Mapping[str, Any]] = []
+        self.shape = ""
+        if not template:  # most pod sets of traces are described by what they request
+            return
+        spec = Fields(template, where, faults)
         containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
         said = [(requests, limits) for kind in containers for requests, limits, _ in kind if requests]
-        self.over_limit = any(_exceed(*each) for each in said or [(pod_set.requests, pod_set.limits)])
+        if said:
+            self.over_limit = any(_exceed(*each) for each in said)
         found = spec.raw("resourceClaims")
         self.claims = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         shape: dict[str, Any] = {
