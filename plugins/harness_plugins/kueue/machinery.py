@@ -113,10 +113,8 @@ class Machinery:
             for name, queue in cache.queues.items()
         }
         pending = self.by_number = list(self.pending.values())
-        weight_of_node = weights_of(cache.tree, cluster, settings.weights)
-        plain = DominantResourceShares(
-            cache.tree, weight_of_node, counts_unlendable=gates.rules.counts_unlendable
-        )
+        weights = weights_of(cache.tree, cluster, settings.weights)
+        plain = DominantResourceShares(cache.tree, weights, counts_unlendable=gates.rules.counts_unlendable)
         shares = self.shares = shortcuts.shares(cache.tree, plain)
         search: ClassicPreemption | FairSharing = ClassicPreemption(cache)
         order: ClassicOrder | FairOrder = ClassicOrder(gates)
@@ -134,7 +132,7 @@ class Machinery:
         assigner = Assigner(
             cache, fair=fair, gates=gates, topologies=settings.asked, assemble=shortcuts.assemble(assembled)
         )
-        world = World(cache, pending, shares, search, settings.topologies, gates, weight_of_node)
+        world = World(cache, pending, shares, search, settings.topologies, gates, order)
         nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
         again = None

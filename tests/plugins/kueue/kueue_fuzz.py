@@ -193,6 +193,80 @@ def alike(seed: int) -> World:
     return World(manifests, jobs, plugin, options)
 
 
+def each_its_own(seed: int) -> World:
+    """A world in overload where nearly every job asks for amounts of its own, in queues that get deep."""
+    random = Random(seed)
+    given = world(seed, random.randint(40, 140))
+    manifests = list(given.manifests)
+    if random.random() < 0.4:  # else searches that may find somebody hide what numbers tell
+        for document in manifests:
+            if document["kind"] == "ClusterQueue" and random.random() < 0.9:
+                document["spec"]["preemption"] = {}
+    if random.random() < 0.5:
+        for document in manifests:
+            if document["kind"] == "ClusterQueue":
+                document["spec"]["queueingStrategy"] = "BestEffortFIFO"
+    jobs = Jobs()
+    for job, duration, *_ in next(given.jobs.chunks()):
+        pod_sets = tuple(
+            replace(each, requests=frozen(_own_amounts(random, each.requests))) for each in job.pod_sets
+        )
+        fields = {"at": job.submit / SECOND, "seconds": duration / SECOND, "priority": job.priority}
+        jobs.add(job.id, job.queue, grace=job.grace_period / SECOND, pod_sets=pod_sets, **fields)
+    return given._replace(manifests=manifests, jobs=jobs)
+
+
+def crowded(seed: int) -> World:
+    """A cohort of deep queues that preempt nobody, or hardly anybody, so that heads keep out one another."""
+    random = Random(seed)
+    most = random.choice((3000, 8000))
+    limits = random.random() < 0.4
+    resources = random.choice((["cpu"], ["cpu", "gpu"], ["cpu", "gpu", "memory"]))
+    manifests = [flavor("f0")]
+    queues = [f"q{number}" for number in range(random.randint(2, 4))]
+    for name in queues:
+        nominal = {each: random.choice((0, most, 2 * most)) for each in resources}
+        quotas = {
+            each: quota(
+                f"{amount}m" if each == "cpu" else amount,
+                borrow=f"{random.randint(0, most)}m" if each == "cpu" and limits else None,
+                lend=random.randint(0, amount) if each == "gpu" and limits else None,
+            )
+            for each, amount in nominal.items()
+        }
+        preemption = preemption_policies(random, threshold=1) if random.random() < 0.15 else {}
+        manifests.append(
+            queue(
+                name, cohort="c", groups=[{"f0": quotas}], preemption=preemption, fairSharing=_weight(random)
+            )
+        )
+    jobs, rate = Jobs(), random.choice((2, 5, 15))
+    for number in range(random.randint(40, 120)):
+        requests = {each: random.randint(most // 10, most) for each in resources}
+        jobs.add(
+            f"j{number:03}",
+            random.choice((*queues, queues[0], queues[0])),
+            at=number // rate,
+            seconds=random.choice((5, 20, random.randint(1, 60))),
+            priority=random.choice((0, 0, 0, 0, 0, 1)),
+            pod_sets=(PodSet("main", 1, 1, frozen(requests)),),
+        )
+    plugin = random.choice(("kueue-classic", "fairsharing"))
+    options = {"featureGates": ",".join(_gates(random))}
+    if plugin == "fairsharing":
+        options["preemptionStrategies"] = random.choice(STRATEGIES)
+    return World(manifests, jobs, plugin, options)
+
+
+def _own_amounts(random: Random, requests: Mapping[str, int]) -> dict[str, int]:
+    """Amounts of its own; now and then also of what no queue covers, so that it waits for ever."""
+    uncovered = {"tpu": 1} if random.random() < 0.03 else {}
+    return uncovered | {
+        name: amount * random.randint(40, 180) // 100 if name == "cpu" else amount
+        for name, amount in requests.items()
+    }
+
+
 def by_usage(given: World, seed: int) -> World:
     """The same world, where most queues order jobs by the usage of LocalQueues; those have samples often."""
     random = Random(seed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from itertools import takewhile
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from kueue_worlds import cluster, queue
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.heads import AllHeads, CycleHeads, Heads
+from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.asks import Asks, Number
 from harness_plugins.kueue.state.cache import Cache
@@ -56,9 +58,6 @@ def test_the_first_one_is_the_oldest_of_all_that_are_not_inadmissible(
         elif step == 5 and place % 2:
             pending.requeue_inadmissible()
             inadmissible.clear()
-        elif step == 5 and inadmissible:
-            pending.undo_inadmissible()
-            del inadmissible[-1]
         left = [each for each in present if each.place.equivalence_class not in inadmissible]
         assert pending.first() is min(left, key=lambda each: (each.timestamp, each.uid), default=None)
         assert set(pending.active()) == set(left)
@@ -79,16 +78,48 @@ def test_a_class_that_is_inadmissible_takes_in_who_comes_after_all_have_left() -
     assert pending.first() is not None
 
 
-def nowhere(pending: PendingQueue) -> int:
-    """Of no queue is known that all is in vain in it."""
+class Vain:
+    """Of some workloads it is known that nothing would come of their turns.
+
+    Args:
+        those: the workloads.
+        reserving: of these, who keeps quota in its turn.
+    """
+
+    def __init__(self, those: Collection[Workload], reserving: Collection[Workload] = ()) -> None:
+        self._those = those
+        self._reserving = reserving
+
+    def run(self, pending: PendingQueue, head: Workload) -> Run | None:
+        """See `InVain`."""
+        found = pending.ahead()
+        assert found is not None
+        block, at = found
+        places = list(takewhile(lambda place: place[4] in self._those, block.entries[at:]))
+        reserves = any(place[4] in self._reserving for place in places)
+        return Run(pending, places, {}, {}, reserves=reserves) if places else None
+
+    def notice(self, entries: Iterable[Entry]) -> None:
+        """Nothing is learned."""
+
+
+def never(runs: Collection[Run], head: Workload) -> int:
+    """Nobody is known to be kept out."""
     return 0
 
 
 def resting(
-    pending: list[PendingQueue], in_vain: set[Workload], *, by_name: bool = False, room: Collection[int] = ()
+    pending: list[PendingQueue],
+    in_vain: Collection[Workload],
+    *,
+    reserving: Collection[Workload] = (),
+    kept_out: Callable[[Collection[Run], Workload], int] = never,
+    by_name: bool = False,
+    room: Collection[int] = (),
 ) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
-    heads = RestingHeads(pending, in_vain.__contains__, nowhere, by_name=by_name, by_class=True, room=room)
+    vain = Vain(in_vain, reserving)
+    heads = RestingHeads(pending, vain, kept_out, by_name=by_name, by_class=True, room=room)
     for each in pending:
         heads.add(each)
     return heads
@@ -197,91 +228,79 @@ def test_heads_of_several_trees_take_part_with_those_that_are_in_vain_where_name
     assert not workloads[1].place.equivalence_class.inadmissible
 
 
-class _Cycles:
-    """Two queues of one cohort, whose heads are all left to wait or made inadmissible.
-
-    Args:
-        passes_over: whether queues in which all is in vain are passed over.
-    """
-
-    def __init__(self, *, passes_over: bool) -> None:
-        self.queues = queues(one="c", two="c")
-        self.asks_in_vain: set[int] = set()
-        self._turns = dict.fromkeys(self.queues, -1)
-        where = self._classes if passes_over else nowhere
-        self.heads = RestingHeads(self.queues, self._is_in_vain, where, by_name=True, by_class=True, room=())
-
-    def _is_in_vain(self, workload: Workload) -> bool:
-        return workload.asks.number in self.asks_in_vain
-
-    def _classes(self, pending: PendingQueue) -> int:
-        if pending.turns != self._turns[pending]:
-            self._turns[pending] = pending.turns
-            return 0
-        heads = pending.in_turn()
-        return 0 if heads is None or not all(map(self._is_in_vain, heads)) else len(heads)
-
-    def add(self, queue: int, asks: int, place: int) -> None:
-        workload = waiting(self.queues[queue], asks, place)
-        if not workload.place.equivalence_class.inadmissible:
-            self.heads.add(self.queues[queue])
-
-    def take(self, *, marks: bool) -> tuple[list[str], bool, int, int, int]:
-        """The heads of a cycle; what is looked at becomes inadmissible, or rests."""
-        found = self.heads.take()
-        entries = [entry(workload) for workload in found.workloads]
-        for each in entries if marks else ():
-            each.inadmissible = True
-            pending = self.queues[each.workload.cluster_queue.number]
-            pending.set_class_inadmissible(each.workload.place.equivalence_class)
-        if found.workloads:
-            self.heads.settle(entries, [])
-        return [each.name for each in found.workloads], *found[1:], self.heads.resting
+def test_heads_in_vain_that_keep_quota_are_looked_at_together_with_others_of_their_tree() -> None:
+    """In the second cycle of q's and two's heads; in the first one nobody is there from whom to keep it."""
+    one, two, other = queues(one="c", two="c", other="d")
+    first = [waiting(one, place, place) for place in range(3)]
+    second = [waiting(two, place, place) for place in range(2)]
+    third = [waiting(other, place, place) for place in range(2)]
+    in_vain = {*first, second[0], *third}
+    found = resting([one, two, other], in_vain, reserving={*first, *third}).take()
+    assert found == CycleHeads([first[1], second[1]], True, 2, 6)
+    assert other.first() is None
 
 
-def test_what_was_not_passed_over_is_tried_once_not_all_is_in_vain() -> None:
-    """In the cycle that looks at the head of the other queue, the first of three classes is passed over."""
-    cycles = _Cycles(passes_over=True)
-    cycles.asks_in_vain = {0, 1, 2}
-    for asks in range(3):
-        cycles.add(0, asks, asks)
-    cycles.add(1, 4, 9)
-    for _ in range(2):
-        cycles.heads.requeue_inadmissible(cycles.queues[0].queue.root)
-        assert cycles.take(marks=True) == (["w9"], True, 1, 2, 0)
-        assert cycles.take(marks=True) == ([], True, 2, 2, 0)
-    cycles.heads.requeue_inadmissible(cycles.queues[0].queue.root)
-    assert cycles.take(marks=True) == (["w9"], True, 1, 2, 0)
-    cycles.asks_in_vain.clear()
-    assert cycles.take(marks=False) == (["w1"], False, 1, 1, 1)
+def test_cycles_in_which_others_keep_a_head_out_are_passed_over() -> None:
+    """The head of two fits, and is kept out by three of one; the fourth is looked at with it."""
+    one, two = queues(one="c", two="c")
+    first = [waiting(one, place, place) for place in range(4)]
+    fits = waiting(two, 0, 0)
+
+    def kept_out(runs: Collection[Run], head: Workload) -> int:
+        assert head is fits
+        (run,) = runs
+        return min(run.number, 1) if one.first() is not first[3] else 0
+
+    found = resting([one, two], set(first), reserving=set(first), kept_out=kept_out).take()
+    assert found == CycleHeads([first[3], fits], False, 4, 8)
 
 
-_ARRIVALS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4)), min_size=3, max_size=8)
+def test_heads_in_vain_that_keep_quota_wake_those_of_their_tree_that_rest() -> None:
+    one, two = queues(one="c", two="c")
+    first = waiting(one, 0, 0)
+    arrived: set[Workload] = set()
+    heads = resting([one, two], arrived, reserving=arrived)
+    heads.take()
+    heads.settle([], [])
+    assert heads.resting == 1
+    second = waiting(two, 0, 0)
+    arrived.add(second)
+    heads.add(two)
+    assert heads.take() == CycleHeads([first, second], False, 1, 2)
 
 
-@given(
-    _ARRIVALS,
-    st.lists(st.tuples(st.sampled_from("arrrttttv"), st.integers(0, 1), st.integers(0, 4)), max_size=40),
-)
-def test_queues_in_which_all_is_in_vain_count_as_if_all_in_them_was_tried(
-    arrivals: list[tuple[int, int]], steps: list[tuple[str, int, int]]
-) -> None:
-    """Whoever arrives, is requeued or tried, and whatever is in vain meanwhile."""
-    plain, short = both = _Cycles(passes_over=False), _Cycles(passes_over=True)
-    for each in both:
-        each.asks_in_vain = {0, 1, 2, 3}
-        for place, (where, asks) in enumerate(arrivals):
-            each.add(where, asks, place)
-    for number, (step, where, asks) in enumerate(steps):
-        for each in both:
-            if step == "a":
-                each.add(where, asks, -number if asks % 2 else 100 + number)
-            elif step == "r":
-                each.heads.requeue_inadmissible(each.queues[0].queue.root)
-            elif step == "v":
-                each.asks_in_vain ^= {asks}
-        if step == "t":
-            assert plain.take(marks=asks > 0) == short.take(marks=asks > 0)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 400)), max_size=600))
+def test_a_long_queue_keeps_its_order_in_blocks(steps: list[tuple[int, int]]) -> None:
+    """Those ahead are those that are not inadmissible, whoever comes and goes before or behind them."""
+    (pending,) = queues(q="c")
+    present = [waiting(pending, place, place) for place in range(0, 400, 2)]
+    for number, (step, place) in enumerate(steps):
+        first = pending.first()
+        if step == 0:
+            present.append(waiting(pending, 1000 + number, place))
+        elif step == 1 and present:
+            pending.remove(present.pop(place % len(present)))
+        elif step == 2 and first is not None:
+            found = pending.ahead()
+            if found is None:
+                pending.set_class_inadmissible(first.place.equivalence_class)
+            else:
+                block, at = found
+                pending.set_ahead_inadmissible(block.entries[at : at + place % 50])
+        elif step == 3 and place % 4 == 0:
+            pending.requeue_inadmissible()
+        left = [each for each in present if not each.place.equivalence_class.inadmissible]
+        left.sort(key=lambda each: (each.timestamp, each.uid, each.place.ticket))
+        assert pending.first() is next(iter(left), None)
+        found = pending.ahead()
+        if left and found is not None:
+            block, at = found
+            ahead = [place[4] for place in block.entries[at:]]
+            assert ahead == left[: len(ahead)]
+        for each in present[::7]:
+            block_of = pending.block_of(each)
+            assert block_of is not None
+            assert each in [place[4] for place in block_of.entries]
 
 
 def test_without_shortcuts_every_head_is_looked_at_in_every_cycle() -> None:

@@ -22,6 +22,8 @@ from kueue_fuzz import (
     alike,
     by_usage,
     changing,
+    crowded,
+    each_its_own,
     failing,
     fuzz,
     placed,
@@ -145,7 +147,15 @@ def with_previews(seed: int) -> World:
     return previewed(placed(given, seed) if seed % 11 == 0 else given, seed)
 
 
+def that_changes_under_own_amounts(seed: int) -> World:
+    """Bounds of what many ask for do not outlast the quotas that they were compared with."""
+    return changing(each_its_own(seed), seed)
+
+
 KINDS = (
+    (crowded, 150),
+    (each_its_own, 200),
+    (that_changes_under_own_amounts, 60),
     (with_previews, 800),
     (that_changes, 2000),
     (plain, 1200),

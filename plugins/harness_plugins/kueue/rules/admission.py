@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar, final
 
-from harness.models.told import Told
+from harness.models.quota import QuotaTree
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry, Order
@@ -161,7 +161,7 @@ class AdmissionCycle:
         if why == before.last:
             return
         after = before.then(why)
-        self._note(workload, after)
+        workload.place.told = after
         if not before.tells(after):
             return
         again = after.returns > before.returns
@@ -174,12 +174,8 @@ class AdmissionCycle:
         """Note that a head is not even looked at, and why; recorded if that is new."""
         told = workload.place.told
         if told.last != message:
-            self._note(workload, told.then(message))
+            workload.place.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
-
-    def _note(self, workload: Workload, after: Told) -> None:
-        self._pending[workload.cluster_queue.number].turns += 1
-        workload.place.told = after
 
     def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
         """Serve one entry in the state that those before it left; answers what comes of it at once."""
@@ -246,7 +242,7 @@ class AdmissionCycle:
                     self._rate.preempted(fresh)
                 entry.preempts = True
                 told = workload.place.told  # the preemptions are the record of it
-                self._note(workload, told._replace(last=PENDING_PREEMPTION + PENDING))
+                workload.place.told = told._replace(last=PENDING_PREEMPTION + PENDING)
                 return Preempted(workload, assignment, fresh)
         return None
 
@@ -376,20 +372,10 @@ class AdmissionCycle:
 
     def _reserve_for_later(self, entry: Entry) -> None:
         """Keep for an entry that cannot preempt what others could otherwise take from it for good."""
-        workload, tree = entry.workload, self._tree
-        queue = workload.cluster_queue
-        if not reserves(queue, self._gates, marked=entry.marked):
-            return
-        reserved = []
-        for cell, amount in entry.assignment.usage:
-            at = queue.node * tree.width + cell
-            left = tree.nominal[at] - tree.usage[at]
-            if entry.assignment.borrowing:
-                limit = tree.borrowing_limit[at]
-                reserved.append((cell, amount if limit is None else min(amount, left + limit)))
-            else:
-                reserved.append((cell, max(0, min(amount, left))))
-        self._reserve(entry, tuple(reserved))
+        queue, assignment = entry.workload.cluster_queue, entry.assignment
+        if reserves(queue, self._gates, marked=entry.marked):
+            borrows = bool(assignment.borrowing)
+            self._reserve(entry, kept_for_later(self._tree, queue, assignment.usage, borrows=borrows))
 
     def _requeue(self, entry: Entry) -> None:
         """Leave a head that waits where it is, to try again at once, or make it inadmissible."""
@@ -412,6 +398,27 @@ def reserves(queue: ClusterQueueState, gates: Gates, *, marked: bool) -> bool:
     """Whether a reservation helps: who may reclaim from anybody always gets its quota back."""
     always = gates.always_reclaims and queue.spec.preemption.reclaim_within_cohort == "Any"
     return not always or (gates.prioritize_preemptor_workloads and marked)
+
+
+def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *, borrows: bool) -> Amounts:
+    """What a reservation keeps: all that is asked for, or as much of it as the queue may still use.
+
+    Args:
+        tree: the quotas.
+        queue: the queue of the entry.
+        usage: what the entry asks for.
+        borrows: whether the queue would borrow for it.
+    """
+    reserved = []
+    for cell, amount in usage:
+        at = queue.node * tree.width + cell
+        left = tree.nominal[at] - tree.usage[at]
+        if borrows:
+            limit = tree.borrowing_limit[at]
+            reserved.append((cell, amount if limit is None else min(amount, left + limit)))
+        else:
+            reserved.append((cell, max(0, min(amount, left))))
+    return tuple(reserved)
 
 
 def _overlap(assignment: Assignment, victims: dict[Workload, Workload]) -> bool:

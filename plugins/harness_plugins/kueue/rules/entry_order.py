@@ -12,16 +12,22 @@ from typing import final
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 
 
 @final
 class ClassicOrder:
-    """Second passes first; then less borrowing, then higher priority, then first come; ties fall by UID."""
+    """Second passes first; then less borrowing, then higher priority, then first come; ties fall by UID.
+
+    Attributes:
+        by_age: whether entries of equal standing are ordered as in a queue.
+    """
 
     def __init__(self, gates: Gates) -> None:
         self._preemptors_first = gates.prioritize_preemptor_workloads
         self._by_priority = gates.priority_sorting_within_cohort
+        self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order."""
@@ -29,6 +35,10 @@ class ClassicOrder:
         if len(waiting) > 1:
             waiting.sort(key=self._key)
         return iter(waiting)
+
+    def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[int]:
+        """How an entry compares but for its priority and its age: by how far up its quota comes from."""
+        return (borrowing,)
 
     def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
         workload = entry.workload
@@ -53,6 +63,9 @@ class FairOrder:
     with the entry admitted. Only what an entry changes is computed again: the nodes above its queue. The
     next entry is always drawn from the tree of the waiting queue with the smallest name, which changes no
     outcome.
+
+    Attributes:
+        by_age: whether entries of equal standing are ordered as in a queue.
     """
 
     def __init__(self, cache: Cache, shares: Shares, gates: Gates) -> None:
@@ -62,6 +75,7 @@ class FairOrder:
         self._preemptors_first = gates.prioritize_preemptor_workloads
         self._non_borrowing_first = gates.fair_sharing_prioritize_non_borrowing
         self._by_priority = gates.priority_sorting_within_cohort
+        self.by_age = self._by_priority and not self._preemptors_first
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries in order, decided one by one."""
@@ -128,18 +142,29 @@ class FairOrder:
 
     def key(self, entry: Entry, node: int) -> Key:
         """How an entry compares where the node on its path meets the others; smaller goes first."""
-        tree, workload, usage = self._tree, entry.workload, entry.assignment.usage
+        workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
-        tree.charge(queue.node, usage)
-        borrowing = self._non_borrowing_first and any(tree.borrows(node, cell) for cell, _ in usage)
-        _, share = self._shares.of(node)
-        tree.refund(queue.node, usage)
         return (
             self._preemptors_first and not entry.marked,
-            borrowing,
-            share,
+            *self.standing(queue.node, node, assignment.usage, assignment.borrowing),
             -workload.priority if self._by_priority else 0,
             workload.timestamp,
             workload.uid,
             queue.node,
         )
+
+    def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[bool, Share]:
+        """How an entry compares but for its priority and its age: by borrowing and share of a node.
+
+        Args:
+            queue: the node of its queue.
+            node: the node, on its path.
+            usage: what it takes.
+            borrowing: how far up its quota comes from; of no account here.
+        """
+        tree = self._tree
+        tree.charge(queue, usage)
+        borrows = self._non_borrowing_first and any(tree.borrows(node, cell) for cell, _ in usage)
+        _, share = self._shares.of(node)
+        tree.refund(queue, usage)
+        return borrows, share

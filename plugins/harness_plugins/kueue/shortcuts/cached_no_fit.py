@@ -7,7 +7,7 @@ can be checked without a search. The answer is the one that the search would hav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from harness.base.memo import Memo
@@ -17,8 +17,6 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, NO_QUOTA, why_not
 from harness_plugins.kueue.rules.preemption_oracle import available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
-from harness_plugins.kueue.shortcuts.bounds import Bounds
-from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads, Likeness
 from harness_plugins.kueue.shortcuts.no_targets import FailedSearch, NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
@@ -38,7 +36,6 @@ class CachedNoFit:
     Args:
         assignment: the assignment; it is good for the whole equivalence class of a workload.
         queue: the queue.
-        likeness: what all heads have in common that it is good for as well; None for none.
         version: of the queue's tree, when all of it was looked at last.
         checks: how its flavor-resources stood.
         no_place: what had no place in a topology although there was quota; None for nothing.
@@ -58,7 +55,6 @@ class CachedNoFit:
         "_fails_at",
         "_generation",
         "_holds_at",
-        "_likeness",
         "_no_place",
         "_queue",
         "_searches",
@@ -72,7 +68,6 @@ class CachedNoFit:
         self,
         assignment: Assignment,
         queue: ClusterQueueState,
-        likeness: Likeness | None,
         version: int,
         checks: list[Check],
         no_place: WorkloadTopology | None,
@@ -84,7 +79,6 @@ class CachedNoFit:
             assignment, NO_QUOTA if assignment.mode == NO_FIT else NO_PREEMPTION_CANDIDATES
         )
         self._queue = queue
-        self._likeness = likeness
         self._generation = queue.generation
         self._checks = checks
         self._no_place = no_place
@@ -93,14 +87,13 @@ class CachedNoFit:
         self._holds_at, self._fails_at = version, -1
         self.turn_matters = bool(assignment.placed and why)
 
-    def still(self, cache: Cache, alike: EqualHeads, reasons: Reasons, version: int) -> bool:
+    def still(self, cache: Cache, reasons: Reasons, version: int) -> bool:
         """Whether all that it rests on is so now.
 
         While nothing changes in the queue itself, only what others do counts.
 
         Args:
             cache: tells how flavor-resources stand.
-            alike: tells whether the queue still stands for others.
             reasons: tells why searches fail.
             version: of the queue's tree.
         """
@@ -110,8 +103,6 @@ class CachedNoFit:
             return False
         self._fails_at = version
         queue = self._queue
-        if self._likeness is not None and not alike.stands_for(queue, self._likeness):
-            return False
         changed = queue.generation != self._generation
         # Below a root it follows from the queue's own usage how high the quota has to come from.
         may_be_higher = changed or len(queue.path) > 1
@@ -135,30 +126,6 @@ class CachedNoFit:
         self._holds_at, self._fails_at = version, -1
         return True
 
-    def narrow(self, bounds: Bounds) -> bool:
-        """Narrow bounds to those within which it holds as long as nothing changes in the queue itself.
-
-        False where it may rest on more than bounds, or the queue has changed.
-        """
-        queue = self._queue
-        if (
-            queue.generation != self._generation
-            or len(queue.path) > 1
-            or self._likeness is not None
-            or self._no_place is not None
-        ):
-            return False
-        for cell, amount, (was_available, _) in self._checks:
-            if not was_available:
-                bounds.lack(cell, amount)
-            elif amount:  # nothing is always free
-                bounds.be_free(cell, amount)
-        for why in self._why:
-            if why.own:
-                return False
-            bounds.have_less(why.share)
-        return True
-
 
 @final
 class CachedNoFits:
@@ -172,7 +139,6 @@ class CachedNoFits:
         reasons: tells why searches fail.
         gates: the feature gates.
         topologies: the flavors with a topology; None where there is none.
-        alike: tells which heads come to the same.
     """
 
     def __init__(
@@ -182,14 +148,12 @@ class CachedNoFits:
         reasons: Reasons,
         gates: Gates,
         topologies: TopologyFlavors | None,
-        alike: EqualHeads,
     ) -> None:
         self._cache = cache
-        self._alike = alike
         self._pending = pending
         self._reasons = reasons
         self._topologies = topologies
-        self._known: Memo[str | Likeness, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
+        self._known: Memo[str, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
         self._by_class = gates.scheduling_equivalence_hashing
         # Number of a queue -> whether its heads reserve something, as a rule and for its preemptor.
         self._reserves = [
@@ -202,27 +166,23 @@ class CachedNoFits:
         version = self._cache.version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
-    def of(self, workload: Workload, likeness: Likeness | None, version: int) -> Assignment | None:
+    def of(self, workload: Workload, version: int) -> Assignment | None:
         """The failed assignment of a workload's class, if it would fail in the same way now.
 
         Args:
             workload: the workload.
-            likeness: what it shares with all that come to the same.
             version: the version of its queue's tree.
         """
-        no_fit = self._known.get(likeness or workload.place.equivalence_class.key)
-        if no_fit is None or not no_fit.still(self._cache, self._alike, self._reasons, version):
+        no_fit = self._known.get(workload.place.equivalence_class.key)
+        if no_fit is None or not no_fit.still(self._cache, self._reasons, version):
             return None
         return no_fit.assignment
 
-    def note(
-        self, workload: Workload, likeness: Likeness | None, assignment: Assignment, oracle: RecordedOracle
-    ) -> None:
+    def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
         """Keep a failed assignment, unless it may change in ways that the cache does not check.
 
         Args:
             workload: who failed.
-            likeness: what it shares with all that come to the same.
             assignment: the assignment, of all pods and from the first flavor on.
             oracle: all that was asked to find it.
         """
@@ -235,10 +195,9 @@ class CachedNoFits:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # else what was in vain before may be so again
-            self._known[likeness or workload.place.equivalence_class.key] = CachedNoFit(
+            self._known[workload.place.equivalence_class.key] = CachedNoFit(
                 assignment,
                 queue,
-                likeness,
                 self.version(queue),
                 oracle.checks,
                 oracle.no_place,
@@ -246,48 +205,21 @@ class CachedNoFits:
                 why,
             )
 
-    def still_inadmissible(self, workload: Workload) -> bool:
-        """Whether nothing would come of a head's turn but that it becomes inadmissible with its class."""
-        no_fit = self._in_vain(workload)
-        if no_fit is None:
-            return False
-        return no_fit.still(self._cache, self._alike, self._reasons, self.version(workload.cluster_queue))
+    def still_reserves(self, workload: Workload) -> bool | None:
+        """Whether a head keeps quota from others in its turn, if nothing else comes of that turn.
 
-    def bounds_of(self, heads: Iterable[Workload]) -> Bounds | None:
-        """Within what bounds `still_inadmissible` is so of all of some heads of a queue.
-
-        While nothing changes in the queue itself; None where they are not known.
+        None if more may come of it than that it becomes inadmissible with its class.
         """
-        bounds = Bounds()
-        for workload in heads:
-            no_fit = self._in_vain(workload)
-            if no_fit is None or not no_fit.narrow(bounds):
-                return None
-        return bounds
-
-    def are_kept(self, queue: ClusterQueueState, bounds: Bounds) -> bool:
-        """Whether what is free for a queue, and the shares in its tree, are within bounds."""
-        node, available = queue.node, self._cache.tree.available
-        for cell, amount in bounds.lacking.items():
-            if available(node, cell) >= amount:
-                return False
-        for cell, amount in bounds.enough.items():
-            if available(node, cell) < amount:
-                return False
-        return bounds.share is None or self._reasons.all_have_less(queue.root, bounds.share)
-
-    def _in_vain(self, workload: Workload) -> CachedNoFit | None:
-        """The failed assignment of a head's class, if it becomes inadmissible as long as that holds."""
         place, number = workload.place, workload.cluster_queue.number
-        no_fit = self._known.get(self._alike.of(workload) or place.equivalence_class.key)
-        if no_fit is None or no_fit.refusal != place.told.last:
+        no_fit = self._known.get(place.equivalence_class.key)
+        if no_fit is None or no_fit.refusal != place.told.last or not self._by_class:
             return None
         pending = self._pending[number]
-        if pending.strict or no_fit.turn_matters or place.last_assignment is not None or not self._by_class:
+        if pending.strict or no_fit.turn_matters or place.last_assignment is not None:
             return None
-        if no_fit.assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]:
+        if not no_fit.still(self._cache, self._reasons, self.version(workload.cluster_queue)):
             return None
-        return no_fit
+        return no_fit.assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]
 
 
 def _why_all_fail(searches: list[FailedSearch], reasons: Reasons) -> list[NoTargets] | None:

@@ -11,7 +11,6 @@ from harness_plugins.kueue.rules.nomination import Deed, Nomination, Nominator
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
-from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads, Likeness
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
@@ -25,7 +24,7 @@ Last comes who is to be preempted if that is one who is not going yet, was taken
 looked for. When it is preempted the assignment is still the same: it is tried first in its queue then, and
 whoever was refused before it is refused again."""
 
-_Again: TypeAlias = tuple[Workload | Likeness, tuple[int, ...], Chosen, int, int]
+_Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int]
 """A workload that is assigned again, its pods and flavors; the version of its tree, and the state in which
 the cycle has left it."""
 
@@ -44,7 +43,6 @@ class KeptNominations:
         reasons: finds targets, or why there are none.
         fits: the assignments that fitted.
         no_fits: the failed assignments of classes.
-        alike: tells which heads come to the same.
     """
 
     def __init__(
@@ -54,15 +52,13 @@ class KeptNominations:
         reasons: Reasons,
         fits: CachedFits,
         no_fits: CachedNoFits,
-        alike: EqualHeads,
     ) -> None:
         self._nominator = nominator
         self._cache = cache
         self._reasons = reasons
         self._fits = fits
         self._no_fits = no_fits
-        self._alike = alike
-        self._known: Memo[Workload | Likeness, _Kept] = Memo()
+        self._known: Memo[Workload, _Kept] = Memo()
         # Valid for the version of the tree, and by content for what a cycle has done to it: who waits for
         # victims that are on their way is served, and assigned again, in every cycle until they are gone.
         self._known_again: Memo[_Again, Assignment] = Memo()
@@ -70,26 +66,33 @@ class KeptNominations:
 
     def nominate(self, workload: Workload, cycle: int) -> Nomination:
         """The assignment of a head in this cycle; which flavors were looked at is noted."""
-        nominator = self._nominator
-        place = workload.place
-        tried = () if place.last_assignment is None else nominator.where_to_go_on(workload, cycle)
-        fit = None if tried else self._fits.of(workload)
-        if fit is not None:
-            nominator.remember(workload, fit, cycle)
-            return fit, False
-        version = self._no_fits.version(workload.cluster_queue)
-        likeness = self._alike.of(workload)
-        assignment = None if tried else self._no_fits.of(workload, likeness, version)
-        if assignment is None:
-            question = likeness or workload
-            kept = self._known.get(question)
-            if kept is not None and kept[2] == tried and (kept[1] == version or _only_told(kept, version)):
-                assignment = kept[0]
-            else:
-                assignment, alone = self._look(workload, likeness, tried)
-                self._known[question] = assignment, version, tried, alone
-        nominator.remember(workload, assignment, cycle)
+        last = workload.place.last_assignment
+        tried = () if last is None else self._nominator.where_to_go_on(workload, cycle)
+        assignment = self.assigned(workload, tried)
+        self._nominator.remember(workload, assignment, cycle)
         return assignment, bool(tried)
+
+    def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:
+        """What a head would be assigned in the next cycle; nothing is noted.
+
+        Args:
+            workload: the head.
+            tried: where to go on.
+        """
+        if not tried:
+            fit = self._fits.of(workload)
+            if fit is not None:
+                return fit
+        version = self._no_fits.version(workload.cluster_queue)
+        no_fit = None if tried else self._no_fits.of(workload, version)
+        if no_fit is not None:
+            return no_fit
+        kept = self._known.get(workload)
+        if kept is not None and kept[2] == tried and (kept[1] == version or _only_told(kept, version)):
+            return kept[0]
+        assignment, alone = self._look(workload, tried)
+        self._known[workload] = assignment, version, tried, alone
+        return assignment
 
     def reassign(self, workload: Workload, first: Assignment, cycle: int, *, changed: bool) -> Assignment:
         """Assign again within a cycle, to the flavors that were chosen before.
@@ -113,7 +116,7 @@ class KeptNominations:
         """Assign again within a cycle as if its victims were gone."""
         version = self._no_fits.version(workload.cluster_queue)
         state = self._states.after(done)
-        question = self._alike.of(workload) or workload, workload.counts, first.chosen, version, state
+        question = workload, workload.counts, first.chosen, version, state
         known = self._known_again.get(question)
         if known is not None:
             self._nominator.remember(workload, known, cycle)
@@ -121,9 +124,7 @@ class KeptNominations:
         assignment = self._known_again[question] = reassign()
         return assignment
 
-    def _look(
-        self, workload: Workload, likeness: Likeness | None, tried: Tried
-    ) -> tuple[Assignment, Workload | None]:
+    def _look(self, workload: Workload, tried: Tried) -> tuple[Assignment, Workload | None]:
         """Assign anew; note what fits, and why it is in vain if it is for everything of its class.
 
         Answers also who is to be preempted alone, see `_Kept`.
@@ -133,7 +134,7 @@ class KeptNominations:
         oracle = RecordedOracle(self._cache, self._reasons, workload)
         assignment = self._nominator.assign(workload, tried, oracle=oracle)
         self._fits.note(workload, assignment, oracle)
-        self._no_fits.note(workload, likeness, assignment, oracle)
+        self._no_fits.note(workload, assignment, oracle)
         if oracle.alone and not assignment.placed and len(assignment.targets) == 1:
             target = assignment.targets[0].workload
             return assignment, None if target.evicted else target

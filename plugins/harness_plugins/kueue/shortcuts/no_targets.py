@@ -20,6 +20,7 @@ from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming, Target
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.rules.strategy import less_than_initial_share, less_than_or_equal_to_final_share
+from harness_plugins.kueue.shortcuts.held import Held
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
 from harness_plugins.kueue.state.amounts import Amounts, amounts_of
@@ -76,8 +77,19 @@ class Reasons(Protocol):
     def still_no_targets(self, why: NoTargets) -> bool:
         """Whether a reason still holds while nothing changes in the queue itself."""
 
-    def all_have_less(self, root: int, share: Share) -> bool:
-        """Whether nobody right below a root has as large a share, so that nobody gives up anything for it."""
+    def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
+        """Whether a search that asks for an amount might find somebody, or so much more.
+
+        Args:
+            queue: the queue of the incoming.
+            first: a workload of the queue; the incoming has no higher priority.
+            cell: a flavor-resource.
+            amount: how much the incoming asks for at least.
+            free: how much of it is available.
+        """
+
+    def crashes(self, queue: ClusterQueueState) -> bool:
+        """Whether a search may crash, so that none may be left out."""
 
 
 @final
@@ -92,6 +104,7 @@ class ClassicReasons:
     def __init__(self, cache: Cache, search: ClassicPreemption) -> None:
         self._cache = cache
         self._search = search
+        self._held = Held(cache)
 
     def find_targets(self, incoming: Incoming) -> tuple[list[Target], FailedSearch | None, bool]:
         """Choose whom to preempt."""
@@ -115,9 +128,20 @@ class ClassicReasons:
         """Yes: others do not count."""
         return True
 
-    def all_have_less(self, root: int, share: Share) -> bool:
-        """Yes: shares do not count."""
-        return True
+    def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
+        """Whether own candidates hold what lacks, or others may be asked for it."""
+        held = self._held.by(queue, first, cell)
+        if held is not None and amount <= free + held:
+            return True
+        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+            return False
+        if held is not None or len(queue.path) > 1 or may_borrow(queue.spec):
+            return True
+        return not self._cache.tree.borrows(queue.node, cell, amount)
+
+    def crashes(self, queue: ClusterQueueState) -> bool:
+        """No: it never does."""
+        return False
 
 
 _NOTHING_KNOWN: dict[ClusterQueueState, Freeable] = {}
@@ -139,6 +163,7 @@ class FairReasons:
         self._search = search
         self._to_final = search.strategies[0] == TO_FINAL_SHARE
         self._tried_again = len(search.strategies) > 1
+        self._held = Held(cache)
         self._ranking = ShareRanking(cache, shares)
         self._usages = UsagesBelow(cache)
         # Node -> whether anything below it keeps quota, so that usage there need not show at the node.
@@ -203,6 +228,26 @@ class FairReasons:
         """Whether nobody right below a root has as large a share, so that nobody gives up anything for it."""
         ranked = self._ranking.of(root)
         return not ranked or ranked[-1][0] < share
+
+    def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
+        """Whether own candidates hold what lacks, or somebody has as large a share as it would make."""
+        held = self._held.by(queue, first, cell)
+        if held is not None and amount <= free + held:
+            return True
+        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+            return False
+        tree = self._cache.tree
+        if held is not None or len(queue.path) > 1 or not tree.borrows(queue.node, cell, amount):
+            return True
+        at = queue.node * tree.width + cell
+        tree.usage[at] += amount
+        share = self._shares.of(queue.node)[1]
+        tree.usage[at] -= amount
+        return not self.all_have_less(queue.root, share)
+
+    def crashes(self, queue: ClusterQueueState) -> bool:
+        """Of queues without cohort, in releases in which the end of their candidates is no end."""
+        return not self.are_known(queue)
 
     def _too_little(self, failed: FailedSearch, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
         """Whether all that others would give up for a queue right below its root is not enough.

@@ -4,8 +4,10 @@ Trees of cohorts have nothing to do with each other. Those that take room of top
 as one tree here. A cycle may only mark heads inadmissible in a tree, without an effect on the other heads of
 the tree. Then the next cycle would go the same way for those that are left: they rest. They count as tried in
 every cycle, without work, until something happens in their tree, or another head has to be looked at there.
-Heads of a class that is known not to fit yet become inadmissible without a look, too. Where all in a queue
-do, nothing is done but to count them, as if one class had become so in every cycle.
+Heads in vain become inadmissible without a look, too, many cycles in one step.
+
+A head that fits may fail in its turn, because others in vain keep quota before it. It fails again as long as
+others in vain do so, each in its turn. These cycles are passed over as well.
 
 Valid for the version of a tree: everything that changes it reactivates its heads.
 """
@@ -13,14 +15,25 @@ Valid for the version of a tree: everything that changes it reactivates its head
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import final
+from typing import Protocol, final
 
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.heads import CycleHeads
+from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
 _NONE = CycleHeads([], inadmissible=False, cycles=0, number=0)
+
+
+class Vain(Protocol):
+    """Finds heads in vain, see `InVain`."""
+
+    def run(self, pending: PendingQueue, head: Workload) -> Run | None:
+        """The heads of a queue in vain from its first one on; None if that one has to be looked at."""
+
+    def notice(self, entries: Iterable[Entry]) -> None:
+        """Heads were looked at: other reasons may be recorded of them."""
 
 
 @final
@@ -29,10 +42,9 @@ class RestingHeads:
 
     Args:
         pending: the queues, by number.
-        still_inadmissible: whether nothing would come of a head's turn but that it becomes inadmissible with
-            its class.
-        all_in_vain: of a queue in which everything is inadmissible, how many classes it has if that is so of
-            all of them, else 0.
+        in_vain: finds heads in vain.
+        kept_out: in how many cycles from now on heads in vain keep a head out that fits; 0 if that is not
+            known.
         by_name: whether the names of all heads decide which tree's turn it is when several trees have some.
             In trees with cohorts below their root, the shares of all heads decide which cohort's it is.
         by_class: whether classes become inadmissible as a whole (gate SchedulingEquivalenceHashing).
@@ -45,20 +57,18 @@ class RestingHeads:
     def __init__(
         self,
         pending: Sequence[PendingQueue],
-        still_inadmissible: Callable[[Workload], bool],
-        all_in_vain: Callable[[PendingQueue], int],
+        in_vain: Vain,
+        kept_out: Callable[[Collection[Run], Workload], int],
         *,
         by_name: bool,
         by_class: bool,
         room: Collection[int],
     ) -> None:
         self._pending = pending
-        self._still_inadmissible = still_inadmissible
-        self._all_in_vain = all_in_vain
+        self._in_vain = in_vain
+        self._cycles_kept_out = kept_out
         self._by_name = by_name
         self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
-        # Whether heads of which nothing comes may have a part in the order of others, see `_meet`.
-        self._may_meet = by_name and (bool(self._layered) or len({each.queue.root for each in pending}) > 1)
         self._by_class = by_class
         # Root -> the root that stands for all trees that take room from each other.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
@@ -66,9 +76,6 @@ class RestingHeads:
         )
         # Root -> the queues of its tree in which something is inadmissible.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
-        # Number of a queue in which all is in vain -> how many of its classes would still have to become
-        # inadmissible again: all are taken for it, as if they had never been requeued.
-        self._in_vain: dict[int, int] = {}
         self._active: set[int] = set()
         self._at_rest: dict[int, dict[int, Workload]] = {}  # by root, number of a queue -> its head
         self._to_requeue: dict[int, None] = {}
@@ -94,8 +101,6 @@ class RestingHeads:
 
     def leave(self) -> None:
         """Heads are found in another way from now on: what was to be tried again is requeued."""
-        for number, left in self._in_vain.items():
-            self._pending[number].requeue_last(left)
         for root in self._to_requeue:
             for number in self._inadmissible[root]:
                 self._pending[number].requeue_inadmissible()
@@ -120,7 +125,7 @@ class RestingHeads:
     @property
     def stirs(self) -> bool:
         """See `Heads`."""
-        return bool(self._active or self._to_requeue or self._in_vain)
+        return bool(self._active or self._to_requeue)
 
     def take(self) -> CycleHeads:
         """Find the first workload of every queue that has any; they stay in their queues.
@@ -128,47 +133,90 @@ class RestingHeads:
         Cycles without a head to look at change nothing but who is inadmissible. So they are passed at once,
         up to the first one where some queue has a head to look at.
         """
-        if self._in_vain:
-            self._look_again()
         if self._to_requeue:
             self._requeue()
         self._looked_at = []
         if not self._active:
-            return self._pass_over(_NONE) if self._in_vain else _NONE
-        still_inadmissible = self._still_inadmissible
-        queues: Iterable[PendingQueue] = map(self._pending.__getitem__, sorted(self._active))
+            return _NONE
+        runs: dict[int, Run] = {}
         cycles = number = 0
         while True:
-            looked_at: list[Workload] = []
-            inadmissible: list[PendingQueue] = []  # those whose head becomes so in this cycle
-            for pending in queues:
-                head = pending.first()
-                if head is None:
-                    self._active.remove(pending.queue.number)
-                elif still_inadmissible(head):
-                    pending.set_class_inadmissible(head.place.equivalence_class)
-                    inadmissible.append(pending)
-                else:
-                    looked_at.append(head)
-            if inadmissible and not cycles:
-                for pending in inadmissible:
-                    self._inadmissible[pending.queue.root][pending.queue.number] = None
-            if inadmissible or looked_at:
+            looked_at = self._find(runs)
+            kept_out = self._kept_out(runs.values(), looked_at) if looked_at else None
+            if kept_out == 0:
+                looked_at += self._with_those(looked_at, runs)
                 cycles += 1
-                number += len(inadmissible)
-            if looked_at:
-                heads = self._look_at(looked_at, inadmissible, cycles, number)
-                break
-            if not inadmissible:
-                heads = CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
-                break
-            queues = inadmissible
-        return self._pass_over(heads) if self._in_vain else heads
+                number += len(runs)
+                inadmissible = bool(runs)
+                self._pass_over(runs, 1)
+                return self._look_at(looked_at, inadmissible, cycles, number)
+            if not runs:
+                return CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
+            several = min(run.number for run in runs.values())
+            if kept_out is not None:
+                several = min(several, kept_out)
+            cycles += several
+            number += several * (len(runs) + len(looked_at))
+            self._pass_over(runs, several)
+
+    def _find(self, runs: dict[int, Run]) -> list[Workload]:
+        """The heads to look at; of the other queues with heads, those in vain.
+
+        Args:
+            runs: those in vain by number of the queue, as far as they are known.
+        """
+        looked_at: list[Workload] = []
+        for number in sorted(self._active - runs.keys()):
+            pending = self._pending[number]
+            head = pending.first()
+            if head is None:
+                self._active.remove(number)
+                continue
+            run = self._in_vain.run(pending, head)
+            if run is None or (run.reserves and self._one[pending.queue.root] in self._at_rest):
+                looked_at.append(head)
+            else:
+                runs[number] = run
+        return looked_at
+
+    def _kept_out(self, runs: Collection[Run], looked_at: list[Workload]) -> int:
+        """In how many cycles heads in vain keep all heads that fit from being admitted, each in its turn."""
+        cycles = []
+        for head in looked_at:
+            rests = self._one[head.cluster_queue.root] in self._at_rest
+            cycles.append(0 if rests else self._cycles_kept_out(runs, head))
+            if not cycles[-1]:
+                return 0
+        return min(cycles)
+
+    def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
+        """The heads in vain that are to be looked at together with others; they are taken out of `runs`.
+
+        Those that keep something from the others, or have a part in their order.
+        """
+        trees = {self._one[head.cluster_queue.root] for head in looked_at}
+        meet = self._by_name and self._meet(looked_at)
+        found = []
+        for number, run in list(runs.items()):
+            pending = run.pending
+            if meet or (run.reserves and self._one[pending.queue.root] in trees):
+                head = pending.first()
+                assert head is not None
+                found.append(head)
+                del runs[number]
+        return found
+
+    def _pass_over(self, runs: dict[int, Run], number: int) -> None:
+        """Make so many of each queue in vain inadmissible."""
+        for at, run in list(runs.items()):
+            self._inadmissible[run.pending.queue.root][at] = None
+            run.pass_over(number)
+            if not run.number:
+                del runs[at]
 
     def take_all(self) -> list[Workload]:
         """The first workload of every queue that has any; none of them rests after this cycle."""
         self.leave()
-        self._in_vain.clear()
         self._to_requeue.clear()
         self._at_rest.clear()
         self._active.clear()
@@ -180,31 +228,10 @@ class RestingHeads:
                 self.join(pending)
         return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
 
-    def _pass_over(self, heads: CycleHeads) -> CycleHeads:
-        """The same with the heads of queues in which all is in vain: a class of each in every cycle."""
-        workloads, inadmissible, cycles, number = heads
-        if not workloads:
-            cycles = max(cycles, *self._in_vain.values())
-            inadmissible = True
-        for queue, left in list(self._in_vain.items()):
-            number += min(left, cycles)
-            inadmissible = inadmissible or left >= cycles
-            if left > cycles:
-                self._in_vain[queue] = left - cycles
-            else:
-                del self._in_vain[queue]
-        return CycleHeads(workloads, inadmissible, cycles, number)
-
-    def _look_again(self) -> None:
-        """Something was looked at: where not all is in vain any more, what was not passed over is to try."""
-        for number, left in list(self._in_vain.items()):
-            if not self._all_in_vain(self._pending[number]):
-                del self._in_vain[number]
-                self._pending[number].requeue_last(left)
-                self._active.add(number)
-
     def settle(self, entries: Iterable[Entry], left_out: Collection[Workload]) -> None:
         """The cycle is over: heads rest in the trees in which the next cycle would go the same way."""
+        entries = list(entries)
+        self._in_vain.notice(entries)
         restless = set()
         for workload in left_out:
             queue = workload.cluster_queue
@@ -235,14 +262,12 @@ class RestingHeads:
         # Others may have taken notice: of what it reserved, or of its share.
         return entry.reserved or not self._by_class or len(entry.workload.cluster_queue.path) > 1
 
-    def _look_at(
-        self, looked_at: list[Workload], inadmissible: list[PendingQueue], cycles: int, number: int
-    ) -> CycleHeads:
+    def _look_at(self, looked_at: list[Workload], inadmissible: bool, cycles: int, number: int) -> CycleHeads:
         """The heads of a cycle where some have to be looked at.
 
         Args:
             looked_at: those.
-            inadmissible: the queues whose head becomes inadmissible in this cycle.
+            inadmissible: whether others become inadmissible in this cycle.
             cycles: how many cycles there are, up to this one.
             number: how many heads became inadmissible in them.
         """
@@ -253,17 +278,10 @@ class RestingHeads:
                 looked_at += [head for head in heads if head is not None]
                 number += len(heads) * cycles
                 self.reactivate(one)
-        if self._by_name and inadmissible and self._meet(looked_at):
-            for pending in inadmissible:
-                pending.undo_inadmissible()
-                head = pending.first()
-                assert head is not None
-                looked_at.append(head)
-            inadmissible = []
         if len(looked_at) > 1:
             looked_at.sort(key=_number)
         self._looked_at = looked_at
-        return CycleHeads(looked_at, bool(inadmissible), cycles, number)
+        return CycleHeads(looked_at, inadmissible, cycles, number)
 
     def _meet(self, looked_at: list[Workload]) -> bool:
         """Whether heads without an effect have a part in the order of those that are looked at."""
@@ -272,17 +290,10 @@ class RestingHeads:
 
     def _requeue(self) -> None:
         for root in self._to_requeue:
-            in_vain: dict[int, None] = {}
             for number in self._inadmissible[root]:
-                pending = self._pending[number]
-                classes = 0 if number in self._active or self._may_meet else self._all_in_vain(pending)
-                if classes:
-                    in_vain[number] = None
-                    self._in_vain[number] = classes
-                else:
-                    pending.requeue_inadmissible()
-                    self._active.add(number)
-            self._inadmissible[root] = in_vain
+                self._pending[number].requeue_inadmissible()
+                self._active.add(number)
+            self._inadmissible[root].clear()
         self._to_requeue.clear()
 
 

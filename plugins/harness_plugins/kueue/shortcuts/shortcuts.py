@@ -23,8 +23,8 @@ from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
-from harness_plugins.kueue.shortcuts.equal_heads import EqualHeads
 from harness_plugins.kueue.shortcuts.flat_order import FlatOrder
+from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import (
     KeptAssignments,
@@ -33,9 +33,10 @@ from harness_plugins.kueue.shortcuts.kept_flavors import (
     KeptTopologies,
 )
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
+from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
+from harness_plugins.kueue.shortcuts.lacks import Lacks
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
-from harness_plugins.kueue.shortcuts.queues_in_vain import QueuesInVain
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.cache import Cache
@@ -54,7 +55,7 @@ class World(NamedTuple):
         search: the way of choosing whom to preempt.
         topologies: the flavors with a topology; None where there is none.
         gates: the feature gates.
-        weights: node -> fair-sharing weight.
+        order: the order in which entries are served.
     """
 
     cache: Cache
@@ -63,7 +64,7 @@ class World(NamedTuple):
     search: ClassicPreemption | FairSharing
     topologies: TopologyFlavors | None
     gates: Gates
-    weights: Sequence[float]
+    order: ClassicOrder | FairOrder
 
 
 @final
@@ -114,7 +115,7 @@ class Shortcuts:
 
     def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
         """What finds assignments for heads, and what finds the heads of cycles."""
-        cache, pending, _, search, topologies, gates, weights = world
+        cache, pending, _, search, topologies, gates, order = world
         if not self._on:
 
             def oracle(workload: Workload) -> Oracle:
@@ -126,17 +127,16 @@ class Shortcuts:
         def recorded(workload: Workload) -> Oracle:
             return RecordedOracle(cache, reasons, workload)
 
-        placed = topologies is not None
-        alike = EqualHeads(cache, weights, placed=placed)
-        fits = CachedFits(cache, placed=placed)
-        no_fits = CachedNoFits(cache, pending, reasons, gates, topologies, alike)
+        fits = CachedFits(cache, placed=topologies is not None)
+        no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         nominator = Nominator(offers, assigner, recorded, gates)
-        kept = KeptNominations(nominator, cache, reasons, fits, no_fits, alike)
+        fair = isinstance(search, FairSharing)
+        kept = KeptNominations(nominator, cache, reasons, fits, no_fits)
         return kept, RestingHeads(
             pending,
-            no_fits.still_inadmissible,
-            QueuesInVain(no_fits, pending).classes,
-            by_name=isinstance(search, FairSharing),
+            InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree),
+            KeptOut(cache, order, kept.assigned).cycles,
+            by_name=fair,
             by_class=gates.scheduling_equivalence_hashing,
             room=_placed(world),
         )

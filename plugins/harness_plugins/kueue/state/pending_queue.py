@@ -10,8 +10,7 @@ of their own; else all are in one line. Usage decides between the heads of lines
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import final
 
@@ -19,55 +18,12 @@ from harness.base.memo import Memo
 from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.equivalence_class import EquivalenceClass, SchedulingHash
+from harness_plugins.kueue.state.line import Block, Line, Place
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
 
-_Entry = tuple[int, int, str, int, Workload]
-"""Negated priority, queue order time, UID, ticket; the ticket ends every comparison."""
-
-_Lines = dict[LocalQueueUsage | None, list[_Entry]]
+_Lines = dict[LocalQueueUsage | None, list[Place]]
 """Workloads of a class by LocalQueue, each a heap; an entry whose workload has another ticket is stale."""
-
-
-@final
-class _Firsts:
-    """The first of every equivalence class in one line, inadmissible or not, in their order.
-
-    What comes before `at` is inadmissible, so that neither to make a class inadmissible nor to requeue all
-    moves any of them.
-    """
-
-    __slots__ = ("at", "entries")
-
-    def __init__(self) -> None:
-        self.entries: list[_Entry] = []
-        self.at = 0
-
-    def enter(self, entry: _Entry) -> None:
-        """One has become the first of its class."""
-        at = bisect_left(self.entries, entry)
-        self.entries.insert(at, entry)
-        if at < self.at:
-            self.at = self.at + 1 if entry[4].place.equivalence_class.inadmissible else at
-
-    def leave(self, entry: _Entry) -> None:
-        """One is not the first of its class any more."""
-        at = bisect_left(self.entries, entry)
-        del self.entries[at]
-        if at < self.at:
-            self.at -= 1
-
-    def first(self) -> Workload | None:
-        """The one that comes first among those that are not inadmissible."""
-        entries, at = self.entries, self.at
-        while at < len(entries):
-            workload = entries[at][4]
-            if not workload.place.equivalence_class.inadmissible:
-                self.at = at
-                return workload
-            at += 1
-        self.at = at
-        return None
 
 
 @final
@@ -82,7 +38,6 @@ class PendingQueue:
         queue: the ClusterQueue.
         strict: StrictFIFO: the first one blocks the others until it is admitted.
         preemptor: the workload that last issued preemptions and was not admitted yet.
-        turns: how often another workload became the first of its class, or one was told another reason.
     """
 
     __slots__ = (
@@ -102,19 +57,17 @@ class PendingQueue:
         "preemptor",
         "queue",
         "strict",
-        "turns",
     )
 
     def __init__(self, queue: ClusterQueueState, *, sticky: bool = True) -> None:
         self.queue = queue
         self._may_stick = sticky
         self.preemptor: Workload | None = None
-        self.turns = 0
         self._classes: dict[SchedulingHash, EquivalenceClass] = {}
         self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # also of those who left
         self._lines: dict[EquivalenceClass, _Lines] = {}
-        self._line = _Firsts()
-        self._firsts: dict[LocalQueueUsage | None, _Firsts] = {None: self._line}
+        self._line = Line()
+        self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
         self._inadmissible_classes: list[EquivalenceClass] = []
         self._emptied: list[EquivalenceClass] = []
         self._inadmissible: dict[Workload, None] = {}
@@ -164,8 +117,7 @@ class PendingQueue:
             return
         firsts = self._firsts.get(local_queue)
         if firsts is None:
-            firsts = self._firsts[local_queue] = _Firsts()
-        self.turns += 1
+            firsts = self._firsts[local_queue] = Line()
         if former is not None:
             firsts.leave(former)
         firsts.enter(entry)
@@ -178,7 +130,6 @@ class PendingQueue:
         place.ticket = 0
         if former is None or former[4] is not workload:
             return  # it stood further back in its line
-        self.turns += 1
         firsts = self._firsts[local_queue]
         firsts.leave(former)
         following = _first(lines, local_queue)
@@ -270,32 +221,41 @@ class PendingQueue:
 
     def set_class_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
         """Put everything aside that is of one class, until inadmissible workloads are requeued."""
+        self._line.becomes_inadmissible(equivalence_class)
         equivalence_class.inadmissible = True
         self._inadmissible_classes.append(equivalence_class)
 
-    def undo_inadmissible(self) -> None:
-        """Take back that the last class became inadmissible."""
-        self._inadmissible_classes.pop().inadmissible = False
-        self._start_over()
+    def ahead(self) -> tuple[Block, int] | None:
+        """The block of the first one, and its place there, if all behind it there have their turn one by one.
 
-    def in_turn(self) -> list[Workload] | None:
-        """The first of every class, where all classes are inadmissible, as if they became so in this order.
-
-        None where the order can change by itself, or something else is to be requeued.
+        None if their order is another one. Asked right after `first` has found one.
         """
-        if self._by_usage or self.preemptor is not None or self._inadmissible or self._emptied:
+        preemptor = self.preemptor
+        if self.strict or self._by_usage or self._line.scattered:
             return None
-        firsts = [entry[4] for entry in self._line.entries]
-        self._inadmissible_classes = [each.place.equivalence_class for each in firsts]
-        return firsts
+        if preemptor is not None and not self._sticky:
+            return None
+        if preemptor is None or not preemptor.place.ticket:
+            return self._line.ahead()
+        return self._line.ahead() if preemptor.place.equivalence_class.inadmissible else None
 
-    def requeue_last(self, number: int) -> None:
-        """Let this many of the classes try again that became inadmissible last."""
-        kept = len(self._inadmissible_classes) - number
-        for equivalence_class in self._inadmissible_classes[kept:]:
-            equivalence_class.inadmissible = False
-        del self._inadmissible_classes[kept:]
-        self._start_over()
+    def block_of(self, workload: Workload) -> Block | None:
+        """The block that a workload is in; None if it is not the first of its class."""
+        place = workload.place
+        if not place.ticket or self._by_usage:
+            return None
+        entry = _first(self._lines[place.equivalence_class], workload.local_queue)
+        if entry is None or entry[4] is not workload:
+            return None
+        return self._firsts[workload.local_queue].block_of(entry)
+
+    def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
+        """Put some aside, each with its class: those from the first one on that `ahead` has found."""
+        for place in places:
+            equivalence_class = place[4].place.equivalence_class
+            equivalence_class.inadmissible = True
+            self._inadmissible_classes.append(equivalence_class)
+        self._line.pass_over(len(places))
 
     def requeue_inadmissible(self) -> None:
         """Let everything that is inadmissible try again."""
@@ -338,11 +298,11 @@ class PendingQueue:
         ]
 
     def _start_over(self) -> None:
-        for firsts in self._firsts.values():
-            firsts.at = 0
+        for line in self._firsts.values():
+            line.start_over()
 
 
-def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> _Entry | None:
+def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
     """The entry of the one that comes first in a line."""
     entries = lines.get(local_queue)
     while entries:

@@ -1,0 +1,312 @@
+"""Heads in vain: nothing would come of their turns but that their classes become inadmissible.
+
+Whether a head is in vain again follows from numbers: it asks for more of a flavor-resource than is free and
+than preemption could free. So of many that stand one behind the other the least amounts are looked at first.
+If even those are out of reach, nobody of them is looked at.
+
+A head is passed over if it was refused for want of quota, and would be refused for the same reason again.
+Valid for the version of the tree; what heads ask for is kept by content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import gt, itemgetter
+from typing import final
+
+from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.admission import reserves
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
+from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
+from harness_plugins.kueue.shortcuts.lacks import Flavors, Lack, Lacks, Parts, parts_of, take_in
+from harness_plugins.kueue.shortcuts.no_targets import Reasons
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.line import MOST, Block, Place
+from harness_plugins.kueue.state.pending_queue import PendingQueue
+from harness_plugins.kueue.state.workload import Workload
+
+_TICKET = itemgetter(3)
+
+
+@final
+class Run:
+    """Heads of a queue in vain, one behind the other.
+
+    Attributes:
+        pending: the queue.
+        number: how many they are.
+        parts: what they ask for at least and at most; empty where that is not known.
+        reserves: whether one of them may keep quota from those that are served after it.
+        places: their places in their line, also of those that were passed over already.
+        lacks: by ticket what they lack; empty for one alone.
+    """
+
+    __slots__ = ("lacks", "number", "parts", "pending", "places", "reserves")
+
+    def __init__(
+        self,
+        pending: PendingQueue,
+        places: Sequence[Place],
+        lacks: Mapping[int, Lack],
+        parts: Parts,
+        *,
+        reserves: bool,
+    ) -> None:
+        self.pending = pending
+        self.number = len(places)
+        self.places = places
+        self.lacks = lacks
+        self.parts = parts
+        self.reserves = reserves
+
+    @property
+    def last(self) -> tuple[int, int, str]:
+        """Negated priority, queue order time and UID of the last one."""
+        return self.places[-1][:3]
+
+    def first(self, number: int) -> Run:
+        """The first so many of several that are left."""
+        at = len(self.places) - self.number
+        some = self.places[at : at + number]
+        lacks = [self.lacks[each[3]] for each in some]
+        return Run(self.pending, some, self.lacks, parts_of(lacks), reserves=self.reserves)
+
+    def pass_over(self, number: int) -> None:
+        """Make so many inadmissible, with their classes."""
+        at = len(self.places) - self.number
+        self.number -= number
+        if len(self.places) == 1:
+            self.pending.set_class_inadmissible(self.places[0][4].place.equivalence_class)
+        else:
+            self.pending.set_ahead_inadmissible(self.places[at : at + number])
+
+
+@final
+class _Known:
+    """What is known of a block.
+
+    Attributes:
+        owner: who knows it.
+        passed: by ticket what those lack that are known to wait for want of quota.
+        parts: what those ask for, or more of them than are left.
+        whole: whether they are all of the block.
+    """
+
+    __slots__ = ("owner", "parts", "passed", "whole")
+
+    def __init__(self, owner: object) -> None:
+        self.owner = owner
+        self.passed: dict[int, Lack] = {}
+        self.parts: Parts = {}
+        self.whole = False
+
+    def take_in(self, ticket: int, lack: Lack) -> None:
+        """One more is known to wait."""
+        self.passed[ticket] = lack
+        take_in(self.parts, lack)
+
+
+@final
+class InVain:
+    """Finds heads in vain.
+
+    Args:
+        pending: the pending queues, by number of the ClusterQueue.
+        lacks: tells what heads lack.
+        no_fits: the failed assignments of classes.
+        reasons: tells whom preemption could reach.
+        gates: the feature gates.
+        tree: the quotas.
+    """
+
+    def __init__(
+        self,
+        pending: Sequence[PendingQueue],
+        lacks: Lacks,
+        no_fits: CachedNoFits,
+        reasons: Reasons,
+        gates: Gates,
+        tree: QuotaTree,
+    ) -> None:
+        self._tree = tree
+        self._pending = pending
+        self._lacks = lacks
+        self._no_fits = no_fits
+        self._reasons = reasons
+        self._reserves = [reserves(each.queue, gates, marked=False) for each in pending]
+        # Number of a queue -> whether what its heads lack follows from numbers.
+        self._counts = [
+            gates.scheduling_equivalence_hashing
+            and preference_of(each.queue.spec.fungibility, gates) is not borrowing_first_of_all
+            and not reasons.crashes(each.queue)
+            for each in pending
+        ]
+        self._may_preempt = [_preempts(each.queue) for each in pending]
+        # By number of a queue: a version of its tree, and what is free of the flavors looked at.
+        self._free: list[tuple[int, dict[Flavors, Sequence[Sequence[int]]]]] = [(-1, {}) for _ in pending]
+
+    def run(self, pending: PendingQueue, head: Workload) -> Run | None:
+        """The heads of a queue in vain from its first one on; None if that one has to be looked at."""
+        number = pending.queue.number
+        ahead = pending.ahead() if self._counts[number] else None
+        if ahead is None:
+            return self._alone(pending, head)
+        block, at = ahead
+        known = self._known(block)
+        places, parts = block.entries[at:], known.parts
+        if not (known.whole and self._all_lack(pending.queue, head, parts)):
+            count = self._count(pending.queue, head, places, known.passed)
+            if not count:
+                return self._alone(pending, head)
+            if known.whole and count == len(places):
+                parts = known.parts = parts_of(map(known.passed.__getitem__, map(_TICKET, block.entries)))
+            places = places[:count]
+        reserving = self._reserves[number] and any(wanting for _, wanting in parts)
+        return Run(pending, places, known.passed, parts, reserves=reserving)
+
+    def notice(self, entries: Iterable[Entry]) -> None:
+        """Heads were looked at: other reasons may be recorded of them."""
+        for entry in entries:
+            workload = entry.workload
+            pending = self._pending[workload.cluster_queue.number]
+            block = pending.block_of(workload)
+            if block is None:
+                continue
+            known = self._known(block)
+            lack = self._lacks.of(workload)
+            ticket = workload.place.ticket
+            if lack is not None:
+                if known.passed.get(ticket) != lack:
+                    known.take_in(ticket, lack)
+                    block.changed = True
+            elif ticket in known.passed:
+                del known.passed[ticket]
+                known.whole = False
+
+    def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
+        """The first head alone, if it is in vain."""
+        queue = pending.queue
+        if pending.strict:
+            return None
+        known = self._counts[queue.number] and pending.preemptor is not head
+        lack = self._lacks.of(head) if known else None
+        parts: Parts = {}
+        reserving: bool | None
+        if lack is not None and self._lacks_again(queue, head, lack):
+            reserving = self._reserves[queue.number] and lack.for_want_of_candidates
+            take_in(parts, lack)
+        else:
+            reserving = self._no_fits.still_reserves(head)
+            if reserving is None:
+                return None
+        place = -head.priority, head.timestamp, head.uid, head.place.ticket, head
+        return Run(pending, [place], {}, parts, reserves=reserving)
+
+    def _known(self, block: Block) -> _Known:
+        known = block.known
+        if not isinstance(known, _Known) or known.owner is not self:
+            known = block.known = _Known(self)
+            lacks = ((entry[3], self._lacks.of(entry[4])) for entry in block.entries)
+            known.passed = {ticket: lack for ticket, lack in lacks if lack is not None}
+            known.parts = parts_of(known.passed.values())
+            block.changed = True
+        if block.changed:
+            block.changed = False
+            known.whole = all(map(known.passed.__contains__, map(_TICKET, block.entries)))
+            if len(known.passed) > 2 * MOST:  # most have left
+                passed = known.passed
+                known.passed = {each[3]: passed[each[3]] for each in block.entries if each[3] in passed}
+        return known
+
+    # --- what is out of reach -----------------------------------------------------------------------------
+
+    def _all_lack(self, queue: ClusterQueueState, first: Workload, parts: Parts) -> bool:
+        for (flavors, wanting), bounds in parts.items():
+            if not self._out_of_reach(queue, first, flavors, bounds.least, wanting=wanting):
+                return False
+        return True
+
+    def _count(
+        self, queue: ClusterQueueState, first: Workload, entries: Sequence[Place], passed: Mapping[int, Lack]
+    ) -> int:
+        """How many in a row lack again what they are known to lack."""
+        flavors: Flavors | None = None
+        free: Sequence[Sequence[int]] = ()
+        preempts = self._may_preempt[queue.number]
+        for count, entry in enumerate(entries):
+            lack = passed.get(entry[3])
+            if lack is None:
+                return count
+            if lack.flavors is not flavors:
+                flavors = lack.flavors
+                free = self._free_of(queue, flavors)
+            if preempts or len(free) != 1:
+                if not self._lacks_again(queue, first, lack):
+                    return count
+            elif not any(map(gt, lack.amounts[0], free[0])):
+                return count
+        return len(entries)
+
+    def _lacks_again(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> bool:
+        flavors, wanting, amounts = lack
+        return self._out_of_reach(queue, first, flavors, amounts, wanting=wanting)
+
+    def _out_of_reach(
+        self,
+        queue: ClusterQueueState,
+        first: Workload,
+        flavors: Flavors,
+        amounts: Sequence[Sequence[int]],
+        *,
+        wanting: bool,
+    ) -> bool:
+        """Whether every flavor lacks something.
+
+        Args:
+            queue: the queue.
+            first: nobody of a higher priority asks.
+            flavors: the flavors.
+            amounts: what is asked for of each, at least.
+            wanting: whether preemption might help.
+        """
+        free = self._free_of(queue, flavors)
+        for wanted, left in zip(amounts, free, strict=True):
+            for lacks in map(gt, wanted, left):
+                if lacks:
+                    break
+            else:
+                return False
+        if not (wanting and self._may_preempt[queue.number]):
+            return True
+        reach = self._reasons.reach
+        return all(
+            any(
+                amount > each and not reach(queue, first, cell, amount, each)
+                for cell, amount, each in zip(cells, wanted, left, strict=True)
+            )
+            for cells, wanted, left in zip(flavors, amounts, free, strict=True)
+        )
+
+    def _free_of(self, queue: ClusterQueueState, flavors: Flavors) -> Sequence[Sequence[int]]:
+        """How much is available to a queue of what flavors have to have."""
+        version, free = self._free[queue.number]
+        now = self._no_fits.version(queue)
+        if version != now:
+            free = {}
+            self._free[queue.number] = now, free
+        found = free.get(flavors)
+        if found is None:
+            available, node = self._tree.available, queue.node
+            found = free[flavors] = [[max(0, available(node, cell)) for cell in cells] for cells in flavors]
+        return found
+
+    # --- what is asked for --------------------------------------------------------------------------------
+
+
+def _preempts(queue: ClusterQueueState) -> bool:
+    """Whether the policies of a queue let anything in it preempt anything."""
+    preemption = queue.spec.preemption
+    reclaims = queue.path and preemption.reclaim_within_cohort != "Never"
+    return bool(reclaims) or preemption.within_cluster_queue != "Never"

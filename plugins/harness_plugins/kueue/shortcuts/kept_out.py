@@ -1,0 +1,123 @@
+"""Heads that fit and are kept out: others in vain keep quota before their turn.
+
+It is so again as long as others in vain keep as much, each in its turn. Valid for the version of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import final
+
+from harness_plugins.kueue.rules.admission import kept_for_later
+from harness_plugins.kueue.rules.assignment import FIT, Assignment
+from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
+from harness_plugins.kueue.rules.outcomes import FAILED_AFTER_NOMINATION, NO_LONGER_FITS
+from harness_plugins.kueue.rules.preemption import fits
+from harness_plugins.kueue.rules.preemption_oracle import height
+from harness_plugins.kueue.shortcuts.in_vain import Run
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+_FEWER = (16, 4, 1)
+"""Where not all heads of a run keep another one out, it is tried whether so many do."""
+
+_KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
+
+
+@final
+class KeptOut:
+    """Tells how long heads are kept out.
+
+    Args:
+        cache: who holds which quota.
+        order: the order in which entries are served.
+        assigned: tells what a head would be assigned.
+    """
+
+    def __init__(
+        self, cache: Cache, order: ClassicOrder | FairOrder, assigned: Callable[[Workload], Assignment]
+    ) -> None:
+        self._cache = cache
+        self._tree = cache.tree
+        self._order = order
+        self._assigned = assigned
+
+    def cycles(self, runs: Iterable[Run], head: Workload) -> int:
+        """In how many cycles from now on heads in vain keep so much that another head fails as before.
+
+        Answers 0 if that is not known. Of a run all heads may do so: if it follows from the least that they
+        may ask for, and from the most that they are served before. Else the first one may.
+
+        Args:
+            runs: the heads in vain.
+            head: a head that is not among them.
+        """
+        queue, place = head.cluster_queue, head.place
+        if place.told.last != _KEPT_OUT or place.last_assignment is not None or len(queue.path) != 1:
+            return 0
+        keepers = [each for each in runs if each.reserves and each.pending.queue.root == queue.root]
+        if not keepers or not self._order.by_age or place.namespace_mismatch:
+            return 0
+        assignment = self._assigned(head)
+        if assignment.mode != FIT or assignment.placed or assignment.untried:
+            return 0
+        standing = self._order.standing(queue.node, queue.node, assignment.usage, assignment.borrowing)
+        turn = *standing, -head.priority, head.timestamp, head.uid
+        return max(self._keeps_out(each, queue.node, assignment.usage, turn) for each in keepers)
+
+    def _keeps_out(self, run: Run, node: int, usage: Amounts, turn: tuple[object, ...]) -> int:
+        """In how many cycles a run keeps so much.
+
+        Args:
+            run: the heads in vain.
+            node: of the other head's queue, in the same cohort.
+            usage: what that is assigned.
+            turn: its place in the order of entries.
+        """
+        if self._all_keep_out(run, node, usage, turn):
+            return run.number
+        for number in _FEWER:
+            if number < run.number:
+                fewer = run.first(number)
+                if self._all_keep_out(fewer, node, usage, turn):
+                    return number
+        return 0
+
+    def _all_keep_out(self, run: Run, node: int, usage: Amounts, turn: tuple[object, ...]) -> bool:
+        if len(run.parts) != 1:
+            return False
+        (((flavors, wanting), bounds),) = run.parts.items()
+        if not wanting or len(flavors) != 1:
+            return False
+        own, tree = run.pending.queue, self._tree
+        least = tuple(zip(flavors[0], bounds.least[0], strict=True))
+        most = tuple(zip(flavors[0], bounds.most[0], strict=True))
+        highest = self._height(own, most)
+        standing = self._order.standing(own.node, own.node, most, highest)
+        if not (*standing, *run.last) < turn:
+            return False
+        kept = self._kept(own, least, borrows=bool(self._height(own, least)), or_so=bool(highest))
+        tree.charge(own.node, kept)
+        keeps_out = not fits(tree, node, usage, borrowing=True)
+        tree.refund(own.node, kept)
+        return keeps_out
+
+    def _kept(self, queue: ClusterQueueState, least: Amounts, *, borrows: bool, or_so: bool) -> Amounts:
+        """What is kept at least for those who ask for some amounts at least.
+
+        Args:
+            queue: their queue.
+            least: the amounts.
+            borrows: whether all of them borrow.
+            or_so: whether some of them may.
+        """
+        kept = kept_for_later(self._tree, queue, least, borrows=borrows)
+        if borrows or not or_so:
+            return kept
+        both = zip(kept, kept_for_later(self._tree, queue, least, borrows=True), strict=True)
+        return tuple((cell, min(one, other)) for (cell, one), (_, other) in both)
+
+    def _height(self, queue: ClusterQueueState, amounts: Amounts) -> int:
+        return max((height(self._cache, queue, *each)[0] for each in amounts), default=0)

@@ -1,0 +1,170 @@
+"""What heads lack that are refused for want of quota: how much they ask for of each flavor.
+
+Valid by content: what is asked for, and the reason that was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias, final
+
+from harness.base.memo import Memo
+from harness.models.quota import QuotaTree
+from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
+from harness_plugins.kueue.rules.flavor_offers import PODS, Offers, PodSetOffer
+from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, NO_QUOTA
+from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.workload import Workload
+
+Flavors: TypeAlias = tuple[tuple[int, ...], ...]
+"""Flavor by flavor the flavor-resources that one has to have; any flavor will do."""
+
+
+class Lack(NamedTuple):
+    """What a head lacks if it is in vain: of every flavor some flavor-resource.
+
+    Attributes:
+        flavors: the flavors that it could have.
+        for_want_of_candidates: whether it waits for preemption candidates, and else for quota.
+        amounts: flavor by flavor what it asks for.
+    """
+
+    flavors: Flavors
+    for_want_of_candidates: bool
+    amounts: tuple[tuple[int, ...], ...]
+
+
+@final
+class Bounds:
+    """The least and the most that some heads of equal `flavors` and reason ask for."""
+
+    __slots__ = ("least", "most")
+
+    def __init__(self, lack: Lack) -> None:
+        self.least: Sequence[Sequence[int]] = lack.amounts
+        self.most: Sequence[Sequence[int]] = lack.amounts
+
+    def take_in(self, lack: Lack) -> None:
+        """One more is among them."""
+        self.least = [list(map(min, *both)) for both in zip(self.least, lack.amounts, strict=True)]
+        self.most = [list(map(max, *both)) for both in zip(self.most, lack.amounts, strict=True)]
+
+
+Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
+"""Bounds by flavors and reason."""
+
+
+@final
+class Lacks:
+    """Tells what heads lack.
+
+    Args:
+        tree: the quotas.
+        offers: what queues offer to jobs.
+        fair: whether fair sharing is on.
+    """
+
+    def __init__(self, tree: QuotaTree, offers: Offers, *, fair: bool) -> None:
+        self._tree = tree
+        self._offers = offers
+        self._fair = fair
+        self._flavors: dict[Flavors, Flavors] = {}  # equal ones are one
+        self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
+
+    def of(self, workload: Workload) -> Lack | None:
+        """What a head lacks that was refused for want of quota; None where that is not known by numbers."""
+        place, asks = workload.place, workload.asks
+        wanting = place.told.last == NO_PREEMPTION_CANDIDATES
+        if not wanting and place.told.last != NO_QUOTA:
+            return None
+        if place.last_assignment is not None or place.namespace_mismatch or asks.reducible:
+            return None
+        key = workload.cluster_queue.number, asks.number, workload.counts, wanting
+        if key not in self._known:
+            lack = self._lack_of(workload, wanting=wanting)
+            if lack is not None:
+                flavors = self._flavors.setdefault(lack.flavors, lack.flavors)
+                lack = lack._replace(flavors=flavors)
+            self._known[key] = lack
+        return self._known[key]
+
+    def _lack_of(self, workload: Workload, *, wanting: bool) -> Lack | None:
+        queue = workload.cluster_queue
+        found = _flavors_of(self._offers(workload.asks, queue), workload.counts)
+        if found is None:
+            return None
+        first, potential = queue.node * self._tree.width, self._tree.potential_available
+        able = [each for each in found if all(amount <= potential[first + cell] for cell, amount in each)]
+        if not wanting:
+            if able and len(queue.path) > 1:
+                return None  # a cohort between may have room
+            lacking = [
+                [each for each in amounts if not self._may_preempt_for(queue, *each)] for amounts in able
+            ]
+            return _lack_from(lacking, wanting=False)
+        resources = self._tree.flavor_resources
+        if any(resources[cell].resource == PODS for amounts in able for cell, _ in amounts):
+            return None  # nobody is looked for who would give up pods alone
+        if not any(all(self._may_preempt_for(queue, *each) for each in amounts) for amounts in able):
+            return None
+        return _lack_from(able, wanting=True)
+
+    def _may_preempt_for(self, queue: ClusterQueueState, cell: int, amount: int) -> bool:
+        nominal = self._tree.nominal[queue.node * self._tree.width + cell]
+        return may_preempt_for(queue.spec, amount, nominal, fair=self._fair)
+
+
+def parts_of(lacks: Iterable[Lack]) -> Parts:
+    """The bounds of what some heads ask for."""
+    parts: Parts = {}
+    for lack in lacks:
+        take_in(parts, lack)
+    return parts
+
+
+def take_in(parts: Parts, lack: Lack) -> None:
+    """Widen bounds so that one more is within them."""
+    key = lack.flavors, lack.for_want_of_candidates
+    bounds = parts.get(key)
+    if bounds is None:
+        parts[key] = Bounds(lack)
+    else:
+        bounds.take_in(lack)
+
+
+def _lack_from(flavors: Sequence[Sequence[tuple[int, int]]], *, wanting: bool) -> Lack:
+    return Lack(
+        tuple(tuple(cell for cell, _ in amounts) for amounts in flavors),
+        wanting,
+        tuple(tuple(amount for _, amount in amounts) for amounts in flavors),
+    )
+
+
+def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Amounts] | None:
+    """What each flavor has to give, where one decides; None where several choose apart.
+
+    Either there is one group of resources, or each of them has one flavor.
+    """
+    if any(each.placed or each.mates for each in offers):
+        return None
+    groups = [(group, count) for each, count in zip(offers, counts, strict=True) for group in each.groups]
+    if any(count and not each.covered for each, count in zip(offers, counts, strict=True)):
+        # Of several flavors of a pod set before it some may be left to look at.
+        return [] if all(len(group.cells) == 1 for group, _ in groups) else None
+    if len(groups) == 1:
+        group, count = groups[0]
+        return [
+            tuple((cell, amount * count) for cell, amount in zip(cells, group.amounts, strict=True))
+            for cells in group.cells
+            if cells is not None
+        ]
+    total: dict[int, int] = {}
+    for group, count in groups:
+        if len(group.cells) != 1:
+            return None
+        if group.cells[0] is None:
+            return []
+        for cell, amount in zip(group.cells[0], group.amounts, strict=True):
+            total[cell] = total.get(cell, 0) + amount * count
+    return [tuple(sorted(total.items()))]
