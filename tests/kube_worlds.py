@@ -121,8 +121,13 @@ def _instants(cluster: Cluster, then: Sequence[tuple[int, str | Mapping[str, Any
         yield Instant(second * SECOND, tuple(edits))
 
 
-def crowd(rng: random.Random) -> tuple[list[Any], list[Any]]:
-    """Three nodes, and far more pods of a few kinds than there is room for."""
+def crowd(rng: random.Random, *, own: bool = False) -> tuple[list[Any], list[Any]]:
+    """Three nodes, and far more pods of a few kinds than there is room for.
+
+    Args:
+        rng: draws them.
+        own: whether each job asks for amounts of its own, and more of them wait.
+    """
     term = {"labelSelector": {"matchLabels": {"app": "lonely"}}, "topologyKey": HOSTNAME}
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     large = {"size": "large"}
@@ -143,11 +148,12 @@ def crowd(rng: random.Random) -> tuple[list[Any], list[Any]]:
     nodes.append(node("n2", labels=large, cpu=8))
     jobs: list[Any] = []
     at = 0
-    for number in range(rng.randint(20, 60)):
+    for number in range(rng.randint(20, 60) * (1 + own)):
         at += rng.choice((0, 0, 1, 4))
+        amounts = {"cpu": f"{rng.randint(300, 4000)}m", "memory": rng.randint(1, 30) << 30}
         made = job(
             f"j{number}",
-            {"cpu": rng.choice((1, 2, 4))},
+            amounts if own else {"cpu": rng.choice((1, 2, 4))},
             at=at,
             runs=rng.randint(1, 30),
             priority=rng.choice((0, 0, 0, 7)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -176,12 +177,7 @@ def read_pod_spec(
         scored = pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
         qos = _qos_class([(container.requests, container.limits) for container in containers])
     else:
-        qos = _qos_class([(requests, limits or {})])
-        total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
-        scored = {
-            "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
-            "memory": (requests.get("memory") or DEFAULT_MEMORY) + overhead.get("memory", 0),
-        }
+        total, scored, qos = _amounts_of_trace(requests, limits or {}, overhead)
     return PodSpec(
         frozen(total),
         scored.get("cpu", 0),
@@ -198,6 +194,26 @@ def read_pod_spec(
         + tuple(read_preferred_pods(item, namespace, labels, -1) for item in far.items(PREFERRED)),
         tuple(read_spread(item, labels) for item in fields.items("topologySpreadConstraints")),
         qos,
+    )
+
+
+def _amounts_of_trace(
+    requests: Amounts, limits: Amounts, overhead: Amounts
+) -> tuple[dict[str, int], dict[str, int], str]:
+    """What a pod asks for, what it is scored by, and its QoS class, if only a trace tells its amounts."""
+    total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
+    scored = {
+        "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
+        "memory": (requests.get("memory") or DEFAULT_MEMORY) + overhead.get("memory", 0),
+    }
+    return total, scored, _qos_class([(requests, limits)])
+
+
+def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
+    """The spec of pods that differ in what a trace says of their amounts; it has no template's."""
+    total, scored, qos = _amounts_of_trace(requests, limits, {})
+    return replace(
+        spec, requests=frozen(total), scored_cpu=scored["cpu"], scored_memory=scored["memory"], qos=qos
     )
 
 

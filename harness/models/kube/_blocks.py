@@ -3,8 +3,8 @@
 When a pod ends, every pod that waits for room is tried again, and nearly all of them fail because an equal
 pod has just failed. Pods that have failed often back off equally long, so that those of one priority that
 failed one after the other at one instant keep their order. They form a block, which lies in the queue as one
-pod does. It groups equal pods, so that the next pod that needs an attempt of its own is found without looking
-at each pod.
+pod does. It groups equal pods. Groups that wait for nothing but room rest in an index (`_resting.py`). The
+others are awake: each is looked at once in a pass, and again when something has changed in the pass.
 
 The invariant: a block is its pods in the order of `PodInfo.place`, and no other pod of their priority belongs
 between them. While it is passed over, the pods up to one place have failed in this pass, and no other has
@@ -14,11 +14,15 @@ nothing is done with any of them. A pod whose equals or priority may change whil
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort_left
+from bisect import insort_left
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias, final
 
+from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods, from_the_end
+from harness.models.kube._resting import Resting
+from harness.models.kube.most_room import MostRoom
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
-from harness.models.kube.pod import LastingRefusal, Peers, PodInfo, Template
+from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
 """After this many failures every other one means the longest backoff."""
@@ -27,84 +31,16 @@ BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """Plugins whose rejection a binding can end."""
 
 
-def _from_the_end(pod: PodInfo) -> int:
-    return -pod.place
-
-
 def _place(pod: PodInfo) -> int:
     return pod.place
 
-
-_BEFORE_ALL = -(1 << 62)
-_AFTER_ALL = 1 << 62
 
 _WIDEST = 64
 """This many places may be left free between two blocks that become one.
 
 Without a limit, a block that is put behind another one would move as far as that is wide. The next one would
-move twice as far, until places are larger than `_AFTER_ALL`.
+move twice as far, until places are larger than `AFTER_ALL`.
 """
-
-
-@final
-class EqualPods:
-    """Equal pods of a block.
-
-    Attributes:
-        pods: the pods, the first one last: pods are taken and put back at the front of long lines, where
-            nothing else is to be moved then. Which plugins rejected them is up to date in those outside only.
-        rejected_by: the plugins that rejected them before this pass.
-        verdict: those that rejected them in this pass, so far as they failed in it; None before the first.
-    """
-
-    __slots__ = ("pods", "rejected_by", "verdict")
-
-    def __init__(self, pods: list[PodInfo], rejected_by: frozenset[str]) -> None:
-        self.pods = pods
-        self.rejected_by = rejected_by
-        self.verdict: frozenset[str] | None = None
-
-    def behind(self, place: int) -> int:
-        """How many pods come after a place."""
-        pods = self.pods
-        if pods and pods[-1].place > place:  # all of them, as a rule
-            return len(pods)
-        return bisect_left(pods, -place, key=_from_the_end)
-
-    def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
-        """Have the pods fail that come after a place and before another one, by other plugins than before.
-
-        Returns:
-            Those that are to be recorded with it, the first one first.
-        """
-        first, last = self.behind(place - 1), self.behind(reached)
-        if first >= last:
-            return []
-        self.verdict = rejected_by
-        failed = self.pods[first:last]
-        failed.reverse()
-        news = []
-        for pod in failed:
-            pod.rejected_by = self.rejected_by  # up to now, see `pods`
-            if pod.note_rejection(rejected_by):
-                news.append(pod)
-            pod.rejected_by = rejected_by
-        return news
-
-    def over(self) -> None:
-        """The pass is over, and all of its pods have failed in it."""
-        assert self.verdict is not None, "pods have failed for no reason"
-        self.rejected_by, self.verdict = self.verdict, None
-
-    def fails_again(self, pod: PodInfo, peers: Peers, lasting: LastingRefusal) -> bool:
-        """Whether the next pod needs no attempt to fail as its equals last did."""
-        rejected_by = peers.rejected_by
-        if self.rejected_by != rejected_by or self.verdict not in (None, rejected_by):
-            return False
-        if not lasting.holds(pod):
-            return False
-        self.verdict = rejected_by
-        return True
 
 
 @final
@@ -119,7 +55,10 @@ class Block:
         tried: how many pods have failed in this pass by an attempt of their own.
     """
 
-    __slots__ = ("_reached", "backoff", "groups", "priority", "taken", "timestamp", "tried")
+    __slots__ = (
+        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_last", "_reached",
+        "_resting", "_size", "_version", "backoff", "groups", "priority", "taken", "timestamp", "tried",
+    )  # fmt: skip
 
     def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
         self.priority = priority
@@ -127,14 +66,78 @@ class Block:
         self.backoff = 0
         self.taken: PodInfo | None = None
         self.tried = 0
+        self._reached = BEFORE_ALL
+        # Of a pass: the version of its last look, and the groups to be looked at, by their next pods' places.
+        self._version = -1
+        self._ahead: list[int] | None = None
+        self._at: dict[int, EqualPods] = {}
+        self._current: EqualPods | None = None  # that of the pod that was taken
+        # Those that fail at this version, as before or by other plugins, and have further pods.
+        self._again: list[EqualPods] = []
+        self._failing: list[tuple[EqualPods, frozenset[str]]] = []
+        self._become(groups, {})
+
+    def _become(self, groups: dict[Peers, EqualPods], resting: dict[MostRoom, Resting]) -> None:
+        """It has these groups, and these of them rest."""
         self.groups = groups
-        self._reached = _BEFORE_ALL
+        self._resting = resting
+        self._awake = {
+            peers: group
+            for peers, group in groups.items()
+            if not any(group in each for each in resting.values())
+        }
+        self._size = sum([len(group.pods) for group in groups.values()])
+        # No pod is before or behind these places; others may have left from there.
+        self._first = min([group.pods[-1].place for group in groups.values()], default=0)
+        self._last = max([group.pods[0].place for group in groups.values()], default=-1)
 
     def __len__(self) -> int:
-        pods = 0
-        for group in self.groups.values():
-            pods += len(group.pods)
-        return pods
+        return self._size
+
+    # --- pods that rest -----------------------------------------------------------------------------------
+
+    def _rest(self, peers: Peers) -> None:
+        """Pods rest whose refusal stands, as things are."""
+        lasting = peers.lasting
+        most_room = None if lasting is None else lasting.most_room
+        assert lasting is not None, "see `EqualPods.may_rest`"
+        assert most_room is not None, "see `EqualPods.may_rest`"
+        resting = self._resting.setdefault(most_room, Resting(most_room.version))
+        group = self._awake.pop(peers)
+        group.verdict = None
+        resting.add(group, lasting.amounts)
+
+    def _wake(self, group: EqualPods, peers: Peers) -> None:
+        """Pods rest no longer."""
+        for resting in self._resting.values():
+            if group in resting:
+                resting.remove(group)
+        self._awake[peers] = group
+
+    def wake(self) -> None:
+        """None rests any longer, before a pass: what was found of nodes does not hold."""
+        self._become(self.groups, {})
+
+    def _next_resting(self) -> EqualPods | None:
+        """The resting group of the first pod that may not fail."""
+        found, reached, place = None, self._reached, AFTER_ALL
+        for most_room, resting in self._resting.items():
+            rooms = most_room.since(resting.seen)
+            while rooms and (group := resting.first(rooms, reached, place)) is not None:
+                pod = group.pods[group.behind(reached) - 1]
+                lasting = pod.peers.lasting
+                if lasting is None or not lasting.holds(pod):
+                    found, place = group, pod.place
+                    break
+                group.doubted = lasting
+                self._wake(group, pod.peers)
+                self._again.append(group)
+            else:
+                if found is None:
+                    resting.seen = most_room.version
+        return found
+
+    # --- a pass -------------------------------------------------------------------------------------------
 
     def kinds(self) -> list[tuple[Template, frozenset[str]]]:
         """Template and rejecting plugins of each of its groups, before a pass."""
@@ -166,16 +169,18 @@ class Block:
         Args:
             version: see `Peers.failed_at`.
         """
-        pods = 0
-        for peers, group in self.groups.items():
+        calm = []
+        for peers, group in self._awake.items():
+            lasting = peers.lasting
             if group.rejected_by != peers.rejected_by:
                 return 0
-            if peers.failed_at != version:
-                if peers.lasting is None or not peers.lasting.holds(group.pods[-1]):
-                    return 0
-                peers.failed_at = version
-            pods += len(group.pods)
-        return pods
+            if peers.failed_at != version and not peers.fail_again(group.pods[-1], version):
+                return 0
+            if group.may_rest(lasting):
+                calm.append(peers)
+        for peers in calm:
+            self._rest(peers)
+        return self._size if self._next_resting() is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
         """Take out the next pod that does not simply fail; all before it do, as an equal one has.
@@ -189,40 +194,75 @@ class Block:
         Returns:
             The pod; None when all that were left fail.
         """
-        reached, place = self._reached, _AFTER_ALL
-        chosen: EqualPods | None = None
-        index = 0
-        failing: list[tuple[EqualPods, frozenset[str]]] = []
-        for peers, group in self.groups.items():
-            if peers.failed_at == version:
-                rejected_by = peers.rejected_by
-                if group.rejected_by == rejected_by:
-                    if group.verdict is None:
-                        group.verdict = rejected_by
-                    continue
-                if group.verdict in (None, rejected_by) and _waits_for_room(rejected_by):
-                    failing.append((group, rejected_by))
-                    continue
-            pods = group.pods
-            at = group.behind(reached) - 1
-            if at < 0 or pods[at].place >= place:
-                continue
-            if peers.lasting is not None and group.fails_again(pods[at], peers, peers.lasting):
-                peers.failed_at = version
-                continue
-            chosen, index, place = group, at, pods[at].place
+        if self._ahead is None:
+            self._ahead, self._version = [], version
+            self._again.clear()
+            for group in self._awake.values():
+                self._look_at(group)
+            heapify(self._ahead)
+        elif self._version != version:  # what has failed may not any more
+            self._version = version
+            for group in (*self._again, *[group for group, _ in self._failing]):
+                self._look_at(group)
+            self._again.clear()
+            self._failing.clear()
+        if self._current is not None:
+            self._look_at(self._current)
+        reached = self._reached
+        found = self._next_resting()
+        place = AFTER_ALL if found is None else found.next_place(reached)
+        chosen = self._next_awake(version, self._ahead, place)
+        if chosen is not None:
+            place = chosen.next_place(reached)
+        elif found is not None:
+            chosen = found
+            self._wake(found, found.pods[0].peers)
         self._reached = place
-        if failing:
-            failed = [pod for group, reason in failing for pod in group.fail(reached, place, reason)]
-            if len(failing) > 1:
-                failed.sort(key=_place)
+        if self._failing:
+            failed = [pod for group, reason in self._failing for pod in group.fail(reached, place, reason)]
+            failed.sort(key=_place)
             alike += failed
+            self._failing = [each for each in self._failing if each[0].next_place(place) < AFTER_ALL]
+        self._current = chosen
         if chosen is None:
             self.taken = None
             return None
-        pod = self.taken = chosen.pods.pop(index)
+        pod = self.taken = chosen.pods.pop(chosen.behind(reached) - 1)
+        self._size -= 1
         pod.rejected_by = chosen.rejected_by
         return pod
+
+    def _look_at(self, group: EqualPods) -> None:
+        """Equal pods are looked at in this pass, from the first one on that has not failed in it."""
+        place = group.next_place(self._reached)
+        if place < AFTER_ALL and self._ahead is not None:
+            if place not in self._at:
+                heappush(self._ahead, place)
+            self._at[place] = group
+
+    def _next_awake(self, version: int, ahead: list[int], place: int) -> EqualPods | None:
+        """The group of the first pod before a place that is awake and does not simply fail."""
+        while ahead and ahead[0] < place:
+            group = self._at.pop(heappop(ahead))
+            pod = group.pods[group.behind(self._reached) - 1]
+            peers = pod.peers
+            lasting, rejected_by = peers.lasting, peers.rejected_by
+            if peers.failed_at == version:
+                if group.rejected_by == rejected_by:
+                    if group.verdict is None:
+                        group.verdict = rejected_by
+                elif group.verdict in (None, rejected_by) and _waits_for_room(rejected_by):
+                    self._failing.append((group, rejected_by))
+                    continue
+                else:
+                    return group
+            elif not group.fails_again(pod, version):
+                return group
+            if group.may_rest(lasting):
+                self._rest(peers)
+            elif len(group.pods) > 1:
+                self._again.append(group)
+        return None
 
     def put_back(self, pod: PodInfo) -> bool:
         """The pod that was taken has failed; answers whether it stays where it was.
@@ -234,9 +274,10 @@ class Block:
             return False
         group.verdict = pod.rejected_by
         if group.pods and group.pods[-1].place < pod.place:
-            insort_left(group.pods, pod, key=_from_the_end)
+            insort_left(group.pods, pod, key=from_the_end)
         else:
             group.pods.append(pod)
+        self._size += 1
         self.taken = None
         self.tried += 1
         return True
@@ -246,30 +287,39 @@ class Block:
 
         Where all of them have, it is still the same block.
         """
+        reached = self._reached
+        self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
+        self._ahead, self._current = None, None
+        self._at.clear()
+        self._again, self._failing = [], []
+        if reached == AFTER_ALL:  # nobody has it any more
+            for peers, group in list(self._awake.items()):
+                group.over()
+                if not group.pods:
+                    del self._awake[peers], self.groups[peers]
+            return self
         failed: dict[Peers, EqualPods] = {}
         left: dict[Peers, EqualPods] = {}
-        reached = self._reached
         for peers, group in self.groups.items():
-            pods = group.pods
-            if reached < _AFTER_ALL:
-                at = group.behind(reached)
-                if at:
-                    if 2 * at > len(pods):  # the shorter part is copied: that looks at each of its pods
-                        rest, group.pods = pods, pods[at:]
-                        del rest[at:]
-                    else:
-                        rest = pods[:at]
-                        del pods[:at]
-                    left[peers] = EqualPods(rest, group.rejected_by)
-            if group.pods:
+            behind = group.split(reached)
+            if behind is not group and group.pods:
                 group.over()
                 failed[peers] = group
-        self._reached, self.taken, self.tried = _BEFORE_ALL, None, 0
-        if reached == _AFTER_ALL:  # nobody has it any more
-            self.groups = failed
-            return self
-        self.groups = left
-        return Block(self.priority, failed)
+            if behind is not None:
+                left[peers] = behind
+        resting: dict[MostRoom, Resting] = {}
+        for most_room, mine in self._resting.items():
+            theirs = resting[most_room] = Resting(mine.seen)
+            for peers, group in failed.items():
+                if group in mine:
+                    amounts = mine.remove(group)
+                    theirs.add(group, amounts)
+                    if peers in left:
+                        mine.add(left[peers], amounts)
+        self._become(left, self._resting)
+        block = Block(self.priority, {})
+        block._become(failed, resting)
+        return block
 
     def remove(self, pod: PodInfo) -> bool:
         """Remove a pod, before a pass; answers whether it was there."""
@@ -277,9 +327,12 @@ class Block:
         if group is None or pod not in group.pods:
             return False
         group.pods.remove(pod)
+        self._size -= 1
         pod.rejected_by = group.rejected_by
         if not group.pods:
-            del self.groups[pod.peers]
+            if pod.peers not in self._awake:
+                self._wake(group, pod.peers)
+            del self.groups[pod.peers], self._awake[pod.peers]
         return True
 
     def join(self, later: Block) -> Block | None:
@@ -290,27 +343,49 @@ class Block:
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
             return self if mine else later
-        for peers in mine.keys() & theirs.keys():
-            one, other = mine[peers], theirs[peers]
-            if one.rejected_by != other.rejected_by:
-                return None
-        gap = min(group.pods[-1].place for group in theirs.values()) - 1
-        overlap = max(group.pods[0].place for group in mine.values()) - gap
-        kept, moved = (self, later) if len(self) > len(later) else (later, self)
+        if any(mine[each].rejected_by != theirs[each].rejected_by for each in mine.keys() & theirs.keys()):
+            return None
+        gap = later._first - 1
+        overlap = self._last - gap
+        kept, moved = (self, later) if self._size > later._size else (later, self)
         if overlap > 0 or overlap < -_WIDEST:
-            shift = overlap if moved is later else -overlap
-            for group in moved.groups.values():
-                for pod in group.pods:
-                    pod.place += shift
+            moved.shift(overlap if moved is later else -overlap)
+        kept.take_in(moved, is_later=moved is later)
+        return kept
+
+    def shift(self, places: int) -> None:
+        """All of its pods are so many places further behind."""
+        for group in self.groups.values():
+            for pod in group.pods:
+                pod.place += places
+        self._first += places
+        self._last += places
+
+    def take_in(self, moved: Block, *, is_later: bool) -> None:
+        """The pods of another block come behind all of its own, or before them."""
+        for peers in moved.groups.keys() & self.groups.keys():
+            if peers in moved._awake and peers not in self._awake:
+                self._wake(self.groups[peers], peers)
+        self._size += moved._size
+        self._first = min(self._first, moved._first)
+        self._last = max(self._last, moved._last)
         for peers, group in moved.groups.items():
-            known = kept.groups.get(peers)
+            known = self.groups.get(peers)
             if known is None:
-                kept.groups[peers] = group
-            elif moved is later:
+                self.groups[peers] = group
+            elif is_later:
                 known.pods[:0] = group.pods
             else:
                 known.pods += group.pods
-        return kept
+        for peers, group in moved._awake.items():
+            self._awake.setdefault(peers, group)
+        for most_room, theirs in moved._resting.items():
+            resting = self._resting.setdefault(most_room, Resting(theirs.seen))
+            resting.seen = min(resting.seen, theirs.seen)
+            for group, amounts in theirs.items():
+                group = self.groups[group.pods[0].peers]  # of both blocks
+                if group.pods[0].peers not in self._awake and not (is_later and group in resting):
+                    resting.add(group, amounts)
 
 
 Waiting: TypeAlias = PodInfo | Block

@@ -35,6 +35,7 @@ class Cache:
         by_name: the nodes that exist.
         unsettled: whether the order of nodes is to be worked out before the next attempt, see `settle`.
         version: grows with every change of a node.
+        arranged: grows whenever nodes come, go or become others, or their order changes.
         last_changed: position of the node that has changed last; -1 before any has.
         freed_at: the version at which a pod last left a node.
         bound: priority -> how many pods of it are bound.
@@ -64,7 +65,7 @@ class Cache:
         self.unsettled = True
         self._awaited: dict[str, list[PodInfo]] = {}  # absent node -> pods that are nominated to it
         self.labels_of = cluster.namespace_labels
-        self.version = 0
+        self.version = self.arranged = 0
         self.last_changed = -1
         self.freed_at = 0
         self.bound: dict[int, int] = {}
@@ -77,6 +78,7 @@ class Cache:
 
     def _begin_log(self) -> None:
         """Nothing that was kept by position holds any more."""
+        self.arranged += 1
         self._log.clear()
         self._cut = self.version
         self._most = _KEPT * len(self.nodes) + _KEPT

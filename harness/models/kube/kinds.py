@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol, final
 
 from harness.base.errors import ClusterError, Fault
-from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, template_of
+from harness.cluster.kinds.pod_reading import asking_for, manifest_of, pod_spec_of, template_of
+from harness.cluster.kinds.pods import PodSpec
 from harness.cluster.kinds.scheduling_groups import GroupReference, read_group_reference
 from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.placement.filters import could_run
 from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.shape_nodes import never
 from harness.models.kube.pod import Shape, Template, Templates
 from harness.policy import Job, Never, PodSet
 
@@ -86,6 +88,7 @@ class Kinds:
         self._cluster = cluster
         self._groups = groups
         self._specs: dict[tuple[PodSet, str], tuple[Template, GroupReference | None]] = {}
+        self._without_amounts: dict[object, PodSpec] = {}  # of pod sets without a template
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
@@ -159,10 +162,10 @@ class Kinds:
     def _reasons(self, shape: Shape) -> str:
         if any(could_run(shape.spec, node) for node in self._to_come):
             return ""
-        nodes, cache = self._scheduler.scheduling.shape_nodes(shape), self._scheduler.cache
+        cache = self._scheduler.cache
         reasons: Counter[str] = Counter()
         for node in cache.by_name.values():
-            found = nodes.never(node)
+            found = never(shape, node, cache.names)
             if not found:
                 return ""
             reasons.update(found)
@@ -170,6 +173,24 @@ class Kinds:
         return f"0/{len(cache.by_name)} nodes could run it even when empty: {said}"
 
     def _read(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
+        if pod_set.pod_template is not None:
+            return self._read_template(job, pod_set)
+        key = (
+            job.namespace,
+            pod_set.tolerations,
+            pod_set.affinity,
+            tuple(pod_set.node_selector.items()),
+            tuple(pod_set.labels.items()),
+        )
+        bare = self._without_amounts.get(key)
+        if bare is None:
+            template, group = self._read_template(job, pod_set)
+            self._without_amounts[key] = template.spec
+            return template, group
+        spec = asking_for(bare, pod_set.requests, pod_set.limits)
+        return self._scheduler.templates.of(job.namespace, pod_set.labels, spec), None
+
+    def _read_template(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
         faults: list[Fault] = []
         where = f"job {job.id}, pod set {pod_set.name}"
         spec = pod_spec_of(pod_set, job.namespace, faults, where)

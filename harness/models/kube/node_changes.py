@@ -75,8 +75,7 @@ class ChangingNodes:
 
     def _renew(self) -> None:
         """Nodes have changed, or their order has: nothing that was kept of them holds."""
-        for peers in self._queue.waiting_peers():
-            peers.lasting = None
+        self._queue.forget_refusals()
         self._scheduling.renew()
         if self._preemption is not None:
             self._preemption.renew()

@@ -7,7 +7,7 @@ the rules about other pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from harness.cluster.kinds.pods import HostPort, PodSpec
@@ -18,6 +18,7 @@ from harness.policy import Job
 
 if TYPE_CHECKING:
     from harness.models.kube.gangs import Gang
+    from harness.models.kube.most_room import MostRoom
 
 Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource's index and an amount above 0."""
@@ -128,7 +129,21 @@ class Refusal(Protocol):
 
 
 class LastingRefusal(Protocol):
-    """Why a pod that has failed would fail again even though something has changed."""
+    """Why a pod that has failed would fail again even though something has changed.
+
+    Attributes:
+        most_room: a bound on what nodes offer its equals, if nothing but a node with more room may help them.
+            The refusal stands until a node that has changed offers the amounts. Else None.
+        amounts: what a pod asks for of each resource.
+    """
+
+    @property
+    def most_room(self) -> MostRoom | None:
+        """See the class."""
+
+    @property
+    def amounts(self) -> Sequence[int]:
+        """See the class."""
 
     def holds(self, pod: PodInfo) -> bool:
         """Whether an attempt of an equal pod would fail in the same way, with nothing new to be recorded.
@@ -158,6 +173,23 @@ class Peers:
         self.rejected_by: frozenset[str] = frozenset()
         self.refusal: Refusal | None = None
         self.lasting: LastingRefusal | None = None
+
+    def fail_again(self, pod: PodInfo, version: int) -> bool:
+        """Whether one of them fails as they last did, without an attempt.
+
+        Then others of them fail at this version because it has. But if they wait for nothing but room, each
+        reason is recorded with the figures of an attempt.
+
+        Args:
+            pod: the pod.
+            version: of the cache.
+        """
+        lasting = self.lasting
+        if lasting is None or not lasting.holds(pod):
+            return False
+        if lasting.most_room is None:
+            self.failed_at = version
+        return True
 
 
 @final

@@ -7,7 +7,7 @@ failed often are kept in blocks, which lie in the queue as a single pod does; se
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from harness.base.units import MINUTE, SECOND
@@ -353,16 +353,16 @@ class SchedulingQueue:
         """Whether there is anything to try now."""
         return bool(self._active or self._backoff) or self._late is not None
 
-    def waiting_peers(self) -> Iterator[Peers]:
-        """The peers of all pods that wait."""
+    def forget_refusals(self) -> None:
+        """Nodes have changed: no refusal of a pod that waits stands any longer."""
         self._settle()
         pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
         lying: list[Waiting] = [*self._short, *self._others, *pending]
         for waiting in lying:
             if isinstance(waiting, Block):
-                yield from waiting.groups
-            else:
-                yield waiting.peers
+                waiting.wake()
+            for peers in waiting.groups if isinstance(waiting, Block) else (waiting.peers,):
+                peers.lasting = None
 
     def part(self) -> None:
         """All pods wait one by one from now on: what equal ones have in common is about to change."""
@@ -511,10 +511,9 @@ def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:
     """Whether a pod, and so its peers, fail now as they last did; those in a block were asked there."""
-    lasting = peers.lasting
-    if peers.failed_at == version:
-        return pod.rejected_by == peers.rejected_by
-    if lasting is None or pod.rejected_by != peers.rejected_by or not lasting.holds(pod):
+    if pod.rejected_by != peers.rejected_by:
         return False
-    peers.failed_at = version
-    return True
+    if peers.failed_at == version:
+        return True
+    # Of a pod that has lost its nomination the reason is to be recorded with the figures of an attempt.
+    return pod.is_told and peers.fail_again(pod, version)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from harness.models.kube.cache import Cache
-from harness.models.kube.placement.scheduling import Diagnosis, nominated_may_add
-from harness.models.kube.placement.shape_nodes import count
+from harness.models.kube.most_room import MostRoom, amounts_of, is_within
+from harness.models.kube.placement.scheduling import Diagnosis
+from harness.models.kube.placement.shape_nodes import ShapeNodes, count
 from harness.models.kube.pod import PodInfo, Refusal
 from harness.policy import Refuse
 
@@ -35,43 +36,38 @@ class Unschedulable:
         """The figures for the record; the same object for the same figures."""
         return node_detail(self.diagnosis, self.preemption)
 
-    def holds(self, pod: PodInfo) -> bool:
-        """Whether equal pods still find no node with room, see `LastingRefusal`.
-
-        It may be asked where nobody is preempted and nodes by themselves decided. Which plugins reject a pod
-        does not change then: what rules out a node, and whether it is too small, lasts as long as the node.
-        """
-        return self.diagnosis.nodes.still_none()
-
 
 @final
-class NobodyLower:
-    """The same where pods are preempted, of a pod for which there is nobody to be preempted.
+class NoRoom:
+    """A pod that asks for more than any node could offer, even without those whom it may preempt.
+
+    As long as that is so, its equals are rejected by the same plugins, and nothing else comes of an attempt.
+    A node that is not ruled out has too little for them, whatever nominated pods or budgets add.
 
     Args:
-        refusal: what was said.
-        cache: the pods on nodes.
+        nodes: what its shape finds on nodes.
+        most_room: the bound on what these offer.
+        cache: nodes and pods.
+        seen: the version of the cache at which that was so; -1 where it is still to be found out.
     """
 
-    __slots__ = ("_cache", "_refusal")
+    __slots__ = ("_cache", "_nodes", "_seen", "amounts", "most_room")
 
-    def __init__(self, refusal: Unschedulable, cache: Cache) -> None:
-        self._refusal = refusal
+    def __init__(self, nodes: ShapeNodes, most_room: MostRoom, cache: Cache, seen: int) -> None:
+        self.most_room = most_room
+        self.amounts = amounts_of(nodes.shape, len(cache.names))
+        self._nodes = nodes
         self._cache = cache
+        self._seen = seen
 
     def holds(self, pod: PodInfo) -> bool:
-        """See `harness.models.kube.pod.LastingRefusal`.
-
-        Room that is kept for nominated pods only makes fewer nodes fit, and for the same reason. It is
-        different if they have affinities, or if nodes lack something else with them in place.
-        """
-        cache, shape = self._cache, pod.template.shape
-        if cache.expecting and (cache.repelling or cache.attracting):
-            return False
-        for node in cache.expecting:
-            if nominated_may_add(shape, node):
-                return False
-        return not cache.has_lower(pod.priority) and self._refusal.holds(pod)
+        """See `harness.models.kube.pod.LastingRefusal`."""
+        amounts, most_room = self.amounts, self.most_room
+        for room in most_room.since(self._seen):
+            if is_within(amounts, room):  # a node may lack something else for it
+                return not most_room.has_victims and self._nodes.still_none()
+        self._seen = self._cache.version
+        return True
 
 
 @final

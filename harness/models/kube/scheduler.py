@@ -15,10 +15,12 @@ from harness.cluster.model import Cluster
 from harness.models.kube.cache import Cache
 from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang, PermitGangs
 from harness.models.kube.hints import Hints
+from harness.models.kube.most_room import MostRoom
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.node_changes import ChangingNodes
 from harness.models.kube.placement.scheduling import Diagnosis, scheduling_of
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
+from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import NOT_STARTED, PodInfo, Refusal, Templates
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import (
@@ -28,7 +30,7 @@ from harness.models.kube.preemption.evaluator import (
 )
 from harness.models.kube.preemption.victims import Candidate
 from harness.models.kube.queue import NEVER, SchedulingQueue
-from harness.models.kube.refusal import DISABLED, NO_NODES, NO_VICTIMS, NobodyLower, Unschedulable, refuse
+from harness.models.kube.refusal import DISABLED, NO_NODES, NO_VICTIMS, NoRoom, Unschedulable, refuse
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 
@@ -80,6 +82,7 @@ class Scheduler:
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
         self._gangs = gangs
+        self._most_room: dict[tuple[bytes, int | None], MostRoom] = {}
         # The last job of which it was said why it waits, in this cycle, and what rejected its pod.
         self._refused: tuple[Job | None, frozenset[str]] | None = None
         self._woken = -1
@@ -396,11 +399,25 @@ class Scheduler:
             peers.rejected_by, peers.refusal, peers.lasting = rejecting, why, None
             if not self.scheduling.moves_on(why.diagnosis.nodes):
                 peers.failed_at = self.cache.version
-                if why.diagnosis.by_nodes_alone:
-                    peers.lasting = why if self._preemption is None else NobodyLower(why, self.cache)
+                peers.lasting = self._lasting(pod, why.diagnosis)
         self.queue.add_unschedulable(pod, rejecting)
         if is_new:
             yield from self.refuse(pod, why)
+
+    def _lasting(self, pod: PodInfo, diagnosis: Diagnosis) -> NoRoom | None:
+        """Why equals of a pod that has failed fail until a node has more room; None if more counts."""
+        nodes, statuses, cache = diagnosis.nodes, diagnosis.statuses, self.cache
+        others_count = nodes.shape.ports or diagnosis.state is not NOTHING
+        if others_count or (statuses and nodes.rules.named is not None):
+            return None
+        above = pod.priority if self._preemption is not None and pod.preempts else None
+        most_room = self._most_room.get((nodes.rules.closed, above))
+        if most_room is None:
+            most_room = MostRoom(cache, nodes.rules.closed, above)
+            self._most_room[nodes.rules.closed, above] = most_room
+        by_nodes_alone = not statuses and not most_room.has_victims
+        why = NoRoom(nodes, most_room, cache, cache.version if by_nodes_alone else -1)
+        return why if by_nodes_alone or why.holds(pod) else None
 
     def _preempt(
         self, preemption: Preemption, pod: PodInfo, rejecting: frozenset[str], candidates: Any

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kube_worlds import World, crowd, job, node
+from more_examples import examples
 
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import queue
 from harness.models.kube.queue import SchedulingQueue
 
 NEVER = 10**9
+fuzz = partial(examples, variable="KUBE_FUZZ")
+"""So many examples; KUBE_FUZZ=20 runs twenty times as many."""
 
 
+@pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("preempts", [False, True])
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=40, deadline=None)
-def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, seed: int) -> None:
+@fuzz(40)
+def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, own: bool, seed: int) -> None:
     """In blocks, where refusals stand, and without: the same decisions, refusals and figures."""
 
     def played() -> World:
-        nodes, jobs = crowd(random.Random(seed))
+        nodes, jobs = crowd(random.Random(seed), own=own)
         return World(nodes, *jobs, disablePreemption=not preempts)
 
     together = played()
@@ -38,7 +43,7 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, seed
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=40, deadline=None)
+@fuzz(40)
 def test_nor_is_anything_said_otherwise_of_pods_that_fail_because_equal_ones_have(seed: int) -> None:
     """Pods that are jobs of their own are refused when, and as, they are if each of them is tried."""
     together, singly = _played(seed), _played_singly(seed)

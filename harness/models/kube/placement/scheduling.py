@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
+from harness.base.memo import Memo
 from harness.cluster.kinds.scheduler_configuration import (
     USUAL_STRATEGY,
     SchedulerConfiguration,
@@ -15,6 +16,7 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.device_policies import DevicePolicy, device_policy
 from harness.models.kube.placement.fit_scores import fit_score
 from harness.models.kube.placement.interpod import AffinityRules, AffinityState
+from harness.models.kube.placement.node_rules import NodeRules, rules_key
 from harness.models.kube.placement.scores import score_nodes
 from harness.models.kube.placement.shape_nodes import FITS, NO_KEY, ShapeNodes, rank_of
 from harness.models.kube.placement.soft_scores import attracts, pod_affinity, soft_spread
@@ -25,6 +27,7 @@ from harness.models.kube.pod import PodInfo, Shape, Template, Templates
 
 _FEW_NODES = 100
 _LEAST_PERCENTAGE = 5
+_MOST_RULES = 256
 _MOST_SHAPES = 2048
 """How many shapes are remembered; more would need too much memory on large clusters."""
 
@@ -154,6 +157,7 @@ class Scheduling:
         self._hard_weight = hard_affinity_weight
         self.start = 0
         self._shapes: dict[Shape, ShapeNodes] = {}
+        self._rules: Memo[object, NodeRules] = Memo(_MOST_RULES)
         self._behind: set[Shape] = set()  # those that have not followed since nodes changed
         self._resources = len(cache.names)
         self._spreads: dict[tuple[Template, bool], SpreadRules] = {}
@@ -194,10 +198,10 @@ class Scheduling:
                 if status is None:
                     return node
                 failed[node.position] = status
-        if not nodes.varied and (alone or (state is NOTHING and not self._scored_by_others(template))):
+        if not nodes.rules.varied and (alone or (state is NOTHING and not self._scored_by_others(template))):
             return self._by_key(pod, nodes, failed)
         found = self.examine(pod, state, nodes)
-        self._advance(found.looked_at, failed, nodes.named)
+        self._advance(found.looked_at, failed, nodes.rules.named)
         if not found.feasible:
             return Diagnosis(pod, state, nodes, found.statuses, cache.nodes)
         if len(found.feasible) == 1:
@@ -227,8 +231,8 @@ class Scheduling:
                 start = self.start % total  # it is kept as a number, whatever comes and goes
                 looked_at = nodes.reach(start, self.wanted)
                 key = nodes.best(start, looked_at)
-        if looked_at < total or (nodes.named is not None and self.wanted < total):
-            self._advance(looked_at, failed, nodes.named)
+        if looked_at < total or (nodes.rules.named is not None and self.wanted < total):
+            self._advance(looked_at, failed, nodes.rules.named)
         if hidden:
             nodes.restore(hidden)
         if key == NO_KEY:
@@ -281,7 +285,7 @@ class Scheduling:
 
     def moves_on(self, nodes: ShapeNodes) -> bool:
         """Whether attempts that fail, too, change where the next search begins, so that none is spared."""
-        return bool(nodes.named) and self.wanted < len(self.cache.nodes)
+        return bool(nodes.rules.named) and self.wanted < len(self.cache.nodes)
 
     # --- filters ------------------------------------------------------------------------------------------
 
@@ -363,8 +367,12 @@ class Scheduling:
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
+            key = rules_key(shape)
+            rules = self._rules.get(key)
+            if rules is None:
+                rules = self._rules[key] = NodeRules(shape, self.cache)
             balances = self._devices is None or not self._devices.scores
-            nodes = ShapeNodes(shape, self.cache, self._fit_score, balances=balances)
+            nodes = ShapeNodes(shape, self.cache, self._fit_score, rules, balances=balances)
         elif shape in self._behind:
             nodes.follow()
         self._behind.discard(shape)

@@ -79,8 +79,8 @@ def score_nodes(
     shape: Shape, nodes: ShapeNodes, feasible: Sequence[NodeInfo], fit_score: FitScore
 ) -> list[dict[str, int]]:
     """For each node that fits, plugin -> weighted score, of the plugins that look at nodes one by one."""
-    taints = normalized_reversed([nodes.taints[node.position] for node in feasible])
-    affinity = normalized([nodes.preferred[node.position] for node in feasible])
+    taints = normalized_reversed([nodes.rules.taints[node.position] for node in feasible])
+    affinity = normalized([nodes.rules.preferred[node.position] for node in feasible])
     return [
         {
             "TaintToleration": TAINTS_WEIGHT * tolerable,

@@ -8,22 +8,11 @@ from typing import Any, final
 from harness.cluster.model import Node
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.filters import oversized, ports_taken, resources_short, unchanging
+from harness.models.kube.placement.filters import oversized, ports_taken, resources_short
 from harness.models.kube.placement.fit_scores import FitScore
-from harness.models.kube.placement.scores import (
-    HIGHEST_LOCAL,
-    balanced_allocation,
-    intolerable_taints,
-    least_allocated,
-    preferred_nodes,
-)
-from harness.models.kube.placement.status import (
-    NODE_PORTS,
-    NODE_RESOURCES_FIT,
-    NOT_SELECTED,
-    PORT_TAKEN,
-    Status,
-)
+from harness.models.kube.placement.node_rules import NodeRules, ruled_out_by
+from harness.models.kube.placement.scores import HIGHEST_LOCAL, balanced_allocation, least_allocated
+from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT, PORT_TAKEN, Status
 from harness.models.kube.pod import Shape
 
 FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
@@ -43,82 +32,65 @@ class ShapeNodes:
     lower its name is. The least key is the node to choose, unless scores that depend on other nodes differ.
 
     Attributes:
+        rules: what its rules about nodes find on them, whatever it asks for.
         kinds: how each node stands.
         keys: the key of each node.
-        taints: raw score of TaintToleration for each node.
-        preferred: the same for NodeAffinity.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
         said: what was last recorded about them, see `refusal.py`.
-        varied: whether one of these differs between nodes that could ever fit, so that keys do not decide.
-        named: how many nodes are looked at where node affinity names them, see `PreFilterResult` in
-            kube-scheduler; None where all are.
     """
 
     def __init__(
-        self, shape: Shape, cache: Cache, fit_score: FitScore = least_allocated, *, balances: bool = True
+        self,
+        shape: Shape,
+        cache: Cache,
+        fit_score: FitScore = least_allocated,
+        rules: NodeRules | None = None,
+        *,
+        balances: bool = True,
     ) -> None:
         self._fit_score = fit_score
         self.balances = balances
         self.shape = shape
+        self.rules = rules or NodeRules(shape, cache)
         self._cache = cache
         # By position: the nodes that were looked at, as they were then.
         self._nodes: list[NodeInfo] = []
         self._manifests: list[Node] = []
         self._generations: list[int] = []
-        self._facts: list[tuple[Status | None, bool, int, int]] = []
+        self._too_small: list[bool] = []
         self.kinds = bytearray()
         self.keys: list[int] = []
         self.follow()
 
     def follow(self) -> None:
         """Nodes have come, gone or changed, or their order has: look at those that are others than before."""
-        nodes, names = self._cache.nodes, self.shape.spec.node_names
+        self.rules.follow()
+        nodes, shape = self._cache.nodes, self.shape
         before = {node: place for place, node in enumerate(self._nodes)}
-        places = [before.get(node, -1) for node in nodes]
         if min(len(before), len(nodes)) < 2:  # an only node needs no score
-            places = [-1] * len(nodes)
-        known = [
-            at
-            for at, place in enumerate(places)
-            if place >= 0 and self._manifests[place] is nodes[at].manifest
-        ]
-        there = set(known)
-        facts = [
-            self._facts[place] if at in there else self._found(nodes[at]) for at, place in enumerate(places)
-        ]
-        self._facts = facts
-        self._fixed = [each[0] for each in facts]
-        self._too_small = [each[1] for each in facts]
-        self.taints = [each[2] for each in facts]
-        self.preferred = [each[3] for each in facts]
-        kinds, keys, generations = bytearray([FIXED]) * len(nodes), [NO_KEY] * len(nodes), [-1] * len(nodes)
-        for at in known:
-            place = places[at]
+            before.clear()
+        total = len(nodes)
+        kinds, keys, generations = bytearray([FIXED]) * total, [NO_KEY] * total, [-1] * total
+        too_small: list[bool] = []
+        for at, node in enumerate(nodes):
+            place = before.get(node, -1)
+            if place < 0 or self._manifests[place] is not node.manifest:
+                too_small.append(oversized(shape, node))
+                continue
+            too_small.append(self._too_small[place])
             kinds[at], generations[at] = self.kinds[place], self._generations[place]
             if self.keys[place] != NO_KEY:
-                keys[at] = self.keys[place] & ~_RANK | nodes[at].rank
-        self.kinds, self.keys, self._generations = kinds, keys, generations
+                keys[at] = self.keys[place] & ~_RANK | node.rank
+        self.kinds, self.keys, self._generations, self._too_small = kinds, keys, generations, too_small
         self._nodes, self._manifests = list(nodes), [node.manifest for node in nodes]
-        self._ruled_out_by = frozenset(status.plugin for status in self._fixed if status is not None)
+        self._fixed = self.rules.fixed
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
-        open_nodes = [position for position, status in enumerate(self._fixed) if status is None]
-        self.varied = any(
-            len({raw[position] for position in open_nodes}) > 1 for raw in (self.taints, self.preferred)
-        )
-        self.named = None if names is None else sum(node.name in names for node in nodes)
-        self._helpful = [position for position in open_nodes if not self._too_small[position]]
+        self._helpful = [position for position in self.rules.open if not too_small[position]]
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
         for node, generation in zip(nodes, generations, strict=True):
             if node.generation != generation:
                 self._evaluate(node)
         self._seen = self._cache.version
-
-    def _found(self, node: NodeInfo) -> tuple[Status | None, bool, int, int]:
-        """What pods that come and go do not change."""
-        shape, names = self.shape, self.shape.spec.node_names
-        named = names is None or node.name in names
-        fixed = unchanging(shape, node) if named else NOT_SELECTED
-        return fixed, oversized(shape, node), intolerable_taints(shape, node), preferred_nodes(shape, node)
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
@@ -244,17 +216,6 @@ class ShapeNodes:
             return PORT_TAKEN
         return resources_short(self.shape, node, node.free, node.slots, self._cache.names)
 
-    def never(self, node: NodeInfo) -> tuple[str, ...]:
-        """Why a node could not run the shape even when it is empty; nothing when it could."""
-        status = self._fixed[node.position]
-        if status is not None:
-            return status.reasons
-        shape, names = self.shape, self._cache.names
-        large = [
-            names[resource] for resource, amount in shape.requests if amount > node.allocatable[resource]
-        ]
-        return tuple(f"Insufficient {name}" for name in (*large, *shape.missing))
-
     def tally(self) -> tuple[dict[str, int], dict[str, int]]:
         """Why nodes reject the shape by themselves: reason -> nodes, and what is free at most.
 
@@ -298,9 +259,24 @@ class ShapeNodes:
         found = self._rejecting.get((taken, short))
         if found is None:
             names = {NODE_PORTS: taken, NODE_RESOURCES_FIT: short}
-            found = self._ruled_out_by.union([name for name, rejects in names.items() if rejects])
+            found = self.rules.ruled_out_by.union([name for name, rejects in names.items() if rejects])
             self._rejecting[taken, short] = found
         return found
+
+
+def never(shape: Shape, node: NodeInfo, names: Sequence[str]) -> tuple[str, ...]:
+    """Why a node could not run a shape even when it is empty; nothing when it could.
+
+    Args:
+        shape: the shape.
+        node: the node.
+        names: names of the resources.
+    """
+    status = ruled_out_by(shape, node)
+    if status is not None:
+        return status.reasons
+    large = [names[resource] for resource, amount in shape.requests if amount > node.allocatable[resource]]
+    return tuple(f"Insufficient {name}" for name in (*large, *shape.missing))
 
 
 def _some(column: Sequence[int], among: Sequence[int] | None) -> Sequence[int]:

@@ -13,6 +13,7 @@ from typing import final
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
 from harness.models.kube.gangs import Gang
+from harness.models.kube.most_room import MostRoom
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
@@ -48,6 +49,9 @@ class LastingQuotaRefusal:
         spared: the last pod that was spared an attempt, because it would have failed like this; None where
             what that attempt would have said is known.
     """
+
+    most_room: MostRoom | None = None
+    amounts: Sequence[int] = ()
 
     def __init__(
         self,

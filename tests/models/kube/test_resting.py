@@ -1,0 +1,89 @@
+"""The index of pods that rest: it finds the pod that looking at each of them finds."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.cluster.kinds.pods import PodSpec
+from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods
+from harness.models.kube._resting import Resting
+from harness.models.kube.most_room import is_within
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT
+from harness.models.kube.pod import PodInfo, Templates
+
+TEMPLATE = Templates({}, lambda namespace, labels: ()).of("default", {}, PodSpec())
+FIT = frozenset({NODE_RESOURCES_FIT})
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_it_finds_the_first_pod_that_asks_for_no_more_than_a_node_offers(seed: int) -> None:
+    """While groups come, go, and lose or get pods at the front, whatever they ask for."""
+    rng = random.Random(seed)
+    most = rng.choice((3, 40, 10**9))
+    resting, known, place = Resting(0), dict[EqualPods, tuple[int, ...]](), 0
+    for _ in range(rng.randint(1, 150)):
+        if rng.random() < 0.7 or not known:
+            pods = []
+            for _ in range(rng.choice((1, 1, 3))):
+                place += rng.randint(1, 3)
+                pods.append(_pod(place))
+            group = EqualPods(pods[::-1], FIT)
+            known[group] = tuple(rng.randint(0, most) for _ in range(3))
+            resting.add(group, known[group])
+        else:
+            group = rng.choice(list(known))
+            if rng.random() < 0.2:
+                first = group.pods[-1].place - 1
+                if all(pod.place != first for each in known for pod in each.pods):
+                    group.pods.append(_pod(first))
+                    resting.add(group, known[group])
+            elif len(group.pods) > 1:
+                group.pods.pop()
+            else:
+                assert resting.remove(group) == known.pop(group)
+        rooms = [tuple(rng.randint(0, most) for _ in range(3)) for _ in range(rng.choice((0, 1, 2)))]
+        reached, before = rng.choice((BEFORE_ALL, place // 2)), rng.choice((AFTER_ALL, place))
+        fitting = [
+            (pod.place, group)
+            for group, amounts in known.items()
+            for pod in group.pods
+            if reached < pod.place < before and any(is_within(amounts, room) for room in rooms)
+        ]
+        expected = min(fitting, key=lambda each: each[0])[1] if fitting else None
+        assert resting.first(rooms, reached, before) is expected
+
+
+def test_of_many_pods_few_are_compared_with_a_node() -> None:
+    """Neither where none of 10,000 fits, nor where the last one alone does, is each looked at."""
+    rng = random.Random(7)
+    resting = Resting(0)
+    for place in range(10_000):
+        resting.add(EqualPods([_pod(place)], FIT), (rng.randint(4, 8), rng.randint(8_000, 16_000)))
+    looked: list[int] = []
+
+    class Room(tuple[int, ...]):
+        """Notes how often it is compared."""
+
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            looked.append(1)
+            return super().__iter__()
+
+    for room in ((3, 20_000), (8, 7_999), (5, 8_000)):
+        looked.clear()
+        assert resting.first([Room(room)], BEFORE_ALL, AFTER_ALL) is None
+        assert len(looked) < 300
+    last = EqualPods([_pod(10_000)], FIT)
+    resting.add(last, (1, 1))
+    looked.clear()
+    assert resting.first([Room((1, 1))], BEFORE_ALL, AFTER_ALL) is last
+    assert len(looked) < 300
+
+
+def _pod(place: int) -> PodInfo:
+    pod = PodInfo(f"p{place}", TEMPLATE, 0, preempts=True)
+    pod.place = place
+    return pod
