@@ -15,6 +15,7 @@ from harness.models.kube.cache import Cache
 from harness.models.kube.devices import Ask, ask_of, places, tightest
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.shape_nodes import never
 from harness.models.kube.placement.trial import NOTHING, Trial
 from harness.models.kube.pod import PodInfo, Templates
 
@@ -152,9 +153,7 @@ def test_more_than_one_device_is_asked_for_in_whole_ones() -> None:
     nodes = Nodes(machine("a", 8))
     assert nodes.bind(nodes.pod(1500)) is None
     shape = nodes.pod(1500).template.shape
-    assert nodes.scheduling.shape_nodes(shape).never(nodes.cache.nodes[0]) == (
-        "Insufficient share of one GPU",
-    )
+    assert never(shape, nodes.cache.nodes[0], nodes.cache.names) == ("Insufficient share of one GPU",)
 
 
 def test_resources_of_real_clusters_mean_parts_of_a_device() -> None:
