@@ -176,5 +176,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, those that are loaded when they are used included."""
+    """Returns the public names, including those that are loaded on first use."""
     return sorted({*globals(), *__all__, "__version__"})

@@ -1,4 +1,4 @@
-"""`replay()` and `compare()`: what notebooks and the command line both call."""
+"""`replay()`, `compare()` and so on: the functions that notebooks and the command line call."""
 
 from __future__ import annotations
 
@@ -84,39 +84,46 @@ def replay(
 
     Args:
         trace: a trace file, in the canonical Parquet schema or in any format that a reader knows.
-        plugin: a registered policy's name, or a policy class of your own; by default the one that the
+        plugin: a registered policy's name, or a policy class of your own; by default the policy that the
             manifests select, see `default_plugin`.
-        cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else one made from the trace
-            (`run.info["cluster"]["assumed"]` says how).
+        cluster: manifests; by default `<trace>.cluster.yaml` beside the trace, else a cluster derived from
+            the
+            trace (`run.info["cluster"]["assumed"]` lists the assumptions).
         options: the policy's options.
-        label: what to call the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
+        label: the name of the run, such as `pr` or `fairsharing@pr`; the policy's name by default.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
-        grace_period: for jobs that do not say; a duration such as `30s`, or microseconds.
-        startup: how long pods take until they are ready, before a job's run time counts, where the trace has
-            no column for it; likewise.
+        grace_period: for jobs that do not give their own; a duration such as `30s`, or microseconds.
+        startup: how long pods take to become ready, before a job's run time counts, if the trace has no
+            column
+            for it; a duration or microseconds.
         until: the last instant to play, a duration since the origin or microseconds.
-        scale_arrivals: 2 lets jobs arrive twice as fast.
-        calibration: what to change of the trace and the cluster, see `harness.trace.calibration`.
+        scale_arrivals: the factor by which jobs arrive faster; 2 doubles the rate.
+        calibration: changes to the trace and the cluster, see `harness.trace.calibration`.
         output: the run becomes the folder `<output>/<trace>/<run>`.
         force: replay even if the same run is there already.
-        keep: what is kept: `all`; the `metrics`, with `run.json`; or `nothing`, so that the run is in memory
-            only, with its metrics.
-        at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without; by default
-            `empty` for a trace with dates from before what the manifests know, else `dump`.
-        unfinished: how long unfinished work of the manifests runs, which they do not say. `draw` draws run
-            times of jobs that ended, as forecasts do. `limit` takes what it may run at most. `drop` leaves it
+        keep: the parts of the run to keep: `all`; the `metrics`, with `run.json`; or `nothing`, so that only
+            the
+            run in memory has its metrics.
+        at_start: `dump` begins with the Workloads and Pods of the manifests, `empty` without them. The
+            default is
+            `empty` for a trace whose dates precede those in the manifests, else `dump`.
+        unfinished: how long unfinished work of the manifests runs, because they do not say it. `draw` draws
+            run
+            times of jobs that ended, as forecasts do. `limit` takes the longest time allowed. `drop` leaves
+            it
             out. A duration such as `2h` is the run time of each.
-        seed: of these draws; twins have draws of their own.
+        seed: the seed of these draws; twins have their own draws.
         twin: which twin of the trace to replay, such as `3` or `3@SEED`, see `harness.trace.shake`; by
             default the trace itself.
-        ignore_events: replay a plugin that does not hear of what changes of the cluster as if nothing
-            changed; otherwise that is an error.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        ignore_events: replay a plugin that is not notified of cluster changes as if nothing changed;
+            otherwise
+            this is an error.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
 
     Raises:
-        InputError: the trace, the manifests or an option cannot be used; all faults at once.
-        DecisionError: the policy decided what cannot be.
+        InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
+        DecisionError: the policy made an impossible decision.
         PolicyError: the policy raised an error of its own.
     """
     request = Request(
@@ -154,14 +161,15 @@ def replay_all(
 ) -> list[Run]:
     """Carry out several requests, side by side in several processes.
 
-    What one of them fails with does not keep the others from being carried out. In a script this belongs
-    under `if __name__ == "__main__"`, as all that begins processes.
+    An error in one request does not stop the others. In a script, call this under `if __name__ ==
+    "__main__"`, as
+    everything that starts processes.
 
     Args:
-        requests: what is asked for.
-        workers: how many at once; 1 is this process. By default as many as this process may use cores and
-            there is memory for, and 1 where something cannot be pickled or the traces are short.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        requests: the requests.
+        workers: how many to carry out at once; 1 is this process. The default is what cores and memory allow,
+            and 1 if something cannot be pickled or the traces are short.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
         watch: called now and then with the number of a request, its simulated time and the number of jobs
             that have arrived.
 
@@ -170,8 +178,8 @@ def replay_all(
 
     Raises:
         ReplayError: some failed; names them, and has the runs of the others.
-        HarnessError: what the only one failed with.
-        OptionError: an argument is of no type that it can have.
+        HarnessError: the error of the only request.
+        OptionError: an argument has a wrong type.
     """
     from contextlib import closing
 
@@ -194,28 +202,31 @@ def sweep(
     plugins: Plugins | None = None,
     watch: Callable[[State, Made | None], None] | None = None,
 ) -> Experiment:
-    """Carry out an experiment: replay every setting that it names, and put what they lead to into one table.
+    """Carry out an experiment: replay every setting that it names, and put the results into one table.
 
-    Items that are there already are not made again. An item that fails is recorded with its error
-    (`experiment.items`) and does not stop the others. In a script this belongs under
-    `if __name__ == "__main__"`, as all that begins processes.
+    Items that exist already are not made again. An item that fails is recorded with its error
+    (`experiment.items`)
+    and does not stop the others. In a script, call this under `if __name__ == "__main__"`, as everything that
+    starts
+    processes.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
         output: the experiment becomes the folder `<output>/<name>`.
-        workers: how many processes make items; 1 is this process. By default as many as this process may use
-            cores and there is memory for.
-        executor: makes items instead: anything that has `submit` and gives Python's futures, such as
-            `dask.distributed.Client().get_executor()`. One that forks its processes is refused, since they
-            would wait for ever: `ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))`
-            does not.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
-        watch: told how far the experiment has come, at the beginning and with each item.
+        workers: how many processes make items; 1 is this process. The default is what cores and memory allow.
+        executor: makes items instead: any object with a `submit` that returns Python's futures, such as
+            `dask.distributed.Client().get_executor()`. An executor that forks its processes is refused,
+            because
+            they would wait for ever. `ProcessPoolExecutor(2,
+            mp_context=multiprocessing.get_context("spawn"))`
+            does not fork.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
+        watch: receives the progress of the experiment, at the beginning and with each item.
 
     Raises:
-        SpecError: the specification, or something that it names, cannot be used; all faults at once.
-        OptionError: both workers and an executor are given, or an argument is of no type that it can have, or
-            the executor forks.
+        SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
+        OptionError: both workers and an executor are given, an argument has a wrong type, or the executor
+            forks.
         ReplayError: the executor is gone.
         RunError: something cannot be written.
     """
@@ -248,23 +259,26 @@ def tune(
 ) -> Tuned:
     """Search for values of knobs, settings and options that are better than today's (extra `tune`).
 
-    The search is on some weeks of the trace; what it found is held against today's configuration on others. A
-    search that was stopped goes on where it was. `print(tuned)` says what was found, `tuned.patch` is the
-    winner's patch of the manifests. In a script this belongs under `if __name__ == "__main__"`, as all that
-    begins processes.
+    The search uses some weeks of the trace. Its result is then compared with today's configuration on other
+    weeks. A
+    search that was stopped continues from there. `print(tuned)` shows the result, `tuned.patch` is the
+    winner's patch
+    of the manifests. In a script, call this under `if __name__ == "__main__"`, as everything that starts
+    processes.
 
     Args:
         spec: a file, or its fields as a mapping; docs/experiments.md describes them.
-        output: all that is tried is kept as the experiment `<output>/<name>`.
-        workers: how many processes replay; 1 is this process. By default as many as there is work for.
+        output: all trials are kept as the experiment `<output>/<name>`.
+        workers: how many processes replay; 1 is this process. By default as many as have work.
         executor: replays instead; one that forks its processes is refused, see `sweep`.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-        SpecError: the specification, or something that it names, cannot be used; all faults at once.
+        SpecError: the specification, or something that it names, cannot be used; lists all faults at once.
         InputError: Optuna is not installed.
-        OptionError: an objective was not measured, both workers and an executor are given, an argument is of
-            no type that it can have, or the executor forks.
+        OptionError: an objective was not measured, both workers and an executor are given, an argument has a
+            wrong
+            type, or the executor forks.
         ReplayError: the present configuration cannot be replayed, or the executor is gone.
         RunError: something cannot be written.
     """
@@ -299,23 +313,24 @@ def forecast(
     plugins: Plugins | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Forecast:
-    """When what waits in a live cluster starts, who is likely to be preempted, what one job more would do.
+    """Forecast when waiting jobs of a live cluster start, and which jobs are likely to be preempted.
 
-    The same seed gives the same forecast, whoever plays its futures. In a script this belongs under
-    `if __name__ == "__main__"`, as all that begins processes.
+    It also tells the effect of one more job. The same seed gives the same forecast, whatever processes play
+    its
+    futures. In a script, call this under `if __name__ == "__main__"`, as everything that starts processes.
 
     Args:
-        cluster: what `kubectl get` prints of it, with its Workloads or Pods, or a cluster.
-        history: jobs that ran, a trace in any format that a reader knows; by default those of the manifests
-            that have ended. Run times and future arrivals are drawn from it.
+        cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster.
+        history: jobs that ran, a trace in any format that a reader knows; by default the ended jobs of the
+            manifests. Run times and future arrivals are drawn from it.
         submit: the manifest of a Job, Pod or Workload that may be submitted now.
-        plugin: who schedules; by default Kueue where there are ClusterQueues, else kube-scheduler.
+        plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
         options: the plugin's options.
         on_preemption: `restart`, `resume` or `checkpoint=<interval>[,restore=<cost>]`.
-        futures: how many are played.
-        seed: of all draws.
-        horizon: how far futures are played at most; a duration such as `7d`, or microseconds.
-        now: what time it is, microseconds since 1970; by default the last that the manifests say of work.
+        futures: how many futures to play.
+        seed: the seed of all draws.
+        horizon: the longest time to play; a duration such as `7d`, or microseconds.
+        now: the current time, microseconds since 1970; by default the latest time that the work mentions.
         reader: the format of the history.
         others: names -> the cluster as it might be, such as `cluster.patched("more.yaml")`: what each of them
             changes for each workload is in the forecast's `shifts`.
@@ -326,12 +341,12 @@ def forecast(
         workers: how many processes play futures; 1 is this process. By default as many as there are cores
             and memory for.
         executor: plays them instead; one that forks its processes is refused, see `sweep`.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
-        watch: told how many of how many futures are played.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
+        watch: receives the number of played futures and of all futures.
 
     Raises:
         InputError: something cannot be read, nothing waits, or the job to submit can never start.
-        OptionError: an argument is of no type that it can have, or the executor forks.
+        OptionError: an argument has a wrong type, or the executor forks.
         ReplayError: a future could not be played, or the executor is gone.
     """
     from harness.studies.forecasting.from_files import Asked
@@ -378,7 +393,7 @@ def forecast(
 
 
 def _warn_of_metrics(runs: Iterable[Run]) -> None:
-    """Tell whoever calls from Python of metrics that failed."""
+    """Warn Python callers of metrics that failed."""
     for sentence in dict.fromkeys(sentence for run in runs for sentence in run.unmeasured.values()):
         warn(f"{sentence}; the run is kept without it", stacklevel=3)
 
@@ -396,30 +411,33 @@ def simulate(
     at: str | None = None,
     plugins: Plugins | None = None,
 ) -> Simulation:
-    """Whether jobs would start now, whom they would preempt, and what would let those start that wait.
+    """Tell whether jobs would start now, which jobs they would preempt, and what would help waiting ones.
 
-    The scheduler plays one instant: that in which the jobs are submitted to what the cluster holds. The
-    cluster stays as it is.
+    The scheduler plays one instant, in which the jobs are submitted to the cluster with its present work. The
+    cluster
+    stays as it is.
 
     Args:
-        cluster: what `kubectl get` prints of it, with its Workloads or Pods, or a cluster; with a trace what
-            it is replayed on, None for the cluster beside it.
-        jobs: what is submitted, in this order: files with manifests, or manifests. Without any it is said of
-            each workload that waits.
-        plugin: who schedules; by default Kueue where there are ClusterQueues, else kube-scheduler.
+        cluster: the output of `kubectl get` for the cluster, with its Workloads or Pods, or a cluster. With a
+            trace, it is the cluster of the replay; None for the cluster beside the trace.
+        jobs: the jobs to submit, in this order: files with manifests, or manifests. Without any, the answer
+            is
+            about each waiting workload.
+        plugin: the scheduler; by default Kueue if there are ClusterQueues, else kube-scheduler.
         options: the plugin's options.
         on_preemption: what a preempted job loses: `restart`, `resume` or
             `checkpoint=<interval>[,restore=<cost>]`.
         each: ask about each job alone, instead of one after the other.
-        changes: look for the smallest changes that let jobs start; by default for those that are submitted to
-            a dump. With a trace each change is a whole replay.
-        trace: ask about an instant of the replay of this trace, and not about a dump.
-        at: the instant: a time as the trace has them, or a duration since it begins.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        changes: look for the smallest changes that let jobs start; by default for jobs that are submitted to
+            a
+            dump. With a trace, each change is a whole replay.
+        trace: ask about an instant in the replay of this trace, instead of a dump.
+        at: the instant: a time as in the trace, or a duration since its beginning.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
         InputError: something cannot be read, or the scheduler does not schedule a job.
-        OptionError: an argument is of no type that it can have.
+        OptionError: an argument has a wrong type.
         PolicyError: the scheduler's plugin failed.
     """
     from harness.studies.simulation.asking import Question
@@ -452,24 +470,27 @@ def compare(
     workers: int | None = None,
     plugins: Plugins | None = None,
 ) -> Comparison:
-    """Compare runs of the same jobs, whatever cluster, plugin or settings they had.
+    """Compare runs of the same jobs, whatever their clusters, plugins or settings.
 
     Args:
         runs: runs or their folders.
         baseline: label or folder of the run that the others are compared with; the first by default.
-        shake: compare this many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`: then
-            every difference has an interval. Twins that are not there are replayed, and kept.
-        isolated: measure the runs against each of their quotas alone first, as `isolated` does, and their
-            twins too, which takes as much again as the twins themselves.
-        idle_causes: judge first why jobs of the runs wait, as `idle_causes` does, and of their twins too,
-            which takes as much again as well.
-        workers: how many twins are replayed at once, see `replay_all`.
-        plugins: what `harness.plugins.load()` gave; loaded when absent and something is to be replayed.
+        shake: compare this many twins of each run, such as `10` or `10@SEED`, see `harness.trace.shake`.
+            Every
+            difference then has an interval. Missing twins are replayed, and kept.
+        isolated: first measure the runs against each of their quotas alone, as `isolated` does. This includes
+            their twins, and takes as long again as the twins themselves.
+        idle_causes: first judge why jobs of the runs wait, as `idle_causes` does. This includes their twins,
+            and
+            takes as long again as well.
+        workers: how many twins to replay at once, see `replay_all`.
+        plugins: the result of `harness.plugins.load()`; loaded if absent and needed for a replay.
 
     Raises:
         RunError: a folder is no run, or the runs cannot be compared; says what differs. Or twins are missing
-            of a run that cannot be replayed from what it says of itself.
-        OptionError: an argument is of no type that it can have.
+            for
+            a run whose record does not suffice for a replay.
+        OptionError: an argument has a wrong type.
         ReplayError: some twins failed; the others are kept.
     """
     from harness.analysis.comparison import Comparison
@@ -513,20 +534,21 @@ def compare(
 def isolated(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """The same runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
+    """Returns the runs with `fairness.finish_time` and `fairness.sharing_violations` among their metrics.
 
-    For these the jobs of each quota are replayed alone (`Request.alone`), with no more than its nominal
-    quota; such runs are kept, and not made again. Where that cannot be, the metrics are null and
-    `run.remarks` says why.
+    For these, the jobs of each quota are replayed alone (`Request.alone`), with no more than its nominal
+    quota. These
+    runs are kept, and not made again. If a replay is impossible, the metrics are null and `run.remarks` says
+    why.
 
     Args:
-        runs: runs or their folders, all of whose tables are there.
-        workers: how many replays are made at once, see `replay_all`.
-        plugins: what `harness.plugins.load()` gave; loaded when absent.
+        runs: runs or their folders, with all their tables.
+        workers: how many replays to make at once, see `replay_all`.
+        plugins: the result of `harness.plugins.load()`; loaded if absent.
 
     Raises:
-        RunError: a folder is no run, or the run cannot be replayed from what it says of itself.
-        OptionError: an argument is of no type that it can have.
+        RunError: a folder is no run, or a run's record does not suffice for a replay.
+        OptionError: an argument has a wrong type.
         ReplayError: some replays failed; the others are kept.
     """
     from harness.studies.isolated import Isolated
@@ -538,10 +560,11 @@ def isolated(
 def idle_causes(
     runs: Sequence[Run | str | Path], *, workers: int | None = None, plugins: Plugins | None = None
 ) -> list[Run]:
-    """The same runs with `idle.*` among their metrics: what was idle, by why jobs waited meanwhile.
+    """Returns the same runs with `idle.*` among their metrics: idle resources, by why jobs waited meanwhile.
 
-    For these each run is replayed once more, and judged minute by minute; the judgements are kept with it.
-    Where that cannot be, the metrics are null and `run.remarks` says why. Arguments and errors are those of
+    For these, each run is replayed once more, and judged minute by minute. The judgements are kept with it.
+    If a
+    replay is impossible, the metrics are null and `run.remarks` says why. Arguments and errors are those of
     `isolated`.
     """
     check_arguments({"workers": workers, "plugins": plugins})
@@ -564,19 +587,20 @@ def make_report(
     command: str | None = None,
     gantt: str | None = None,
 ) -> Report:
-    """A report of runs of the same jobs: `.html()` and `.markdown()` write it.
+    """Returns a report of runs of the same jobs: `.html()` and `.markdown()` write it.
 
     Args:
         runs: runs or their folders, or a comparison of them.
         baseline: label or folder of the run that the others are compared with; the first by default.
-        plugins: who registers sections; loaded when absent.
-        command: the command line that makes the report, to be shown in it.
-        gantt: the time that shows jobs one by one, such as `1d..1d6h`: times as the run writes them, or
-            durations; either may be left out. By default all jobs of runs of at most 60.
+        plugins: the plugins that register sections; loaded if absent.
+        command: the command line that makes the report, to show in it.
+        gantt: the span in which to show jobs one by one, such as `1d..1d6h`: times as the run writes them, or
+            durations; either may be left out. By default all jobs, for runs of at most 60.
 
     Raises:
-        InputError, OptionError: `gantt` is not understood, or nothing of the runs lies in it; or an argument
-            is of no type that it can have.
+        InputError, OptionError: `gantt` is invalid, or contains nothing of the runs; or an argument has a
+            wrong
+            type.
         RunError: a folder is no run, or the runs cannot be compared; says what differs.
         PluginError: a section failed.
     """
@@ -589,7 +613,7 @@ def make_report(
 
 
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
-    """`NAME` or `NAME@LABEL` -> (name, label), each label once.
+    """Returns (name, label) for each `NAME` or `NAME@LABEL`, each label once.
 
     Raises:
         OptionError: two runs would have the same label.
@@ -605,7 +629,7 @@ def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
         label = label or name
         if any(label == other for _, other in found):
             raise OptionError(
-                f"two runs would be called {label!r}",
+                f"two runs would have the label {label!r}",
                 hint=f"name them apart: --plugin {name}@first --plugin ...",
             )
         found.append((name, checked_label(label)))

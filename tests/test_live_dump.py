@@ -125,7 +125,7 @@ def test_a_pod_without_a_workload_takes_room_and_is_named(tmp_path: Path) -> Non
     (said,) = warnings(run)
     assert said == (
         "Pods of the manifests that belong to no Workload: 1 (d/notebook); "
-        "they hold room on nodes, and no quota"
+        "they take room on nodes, but no quota"
     )
 
 
@@ -202,7 +202,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "run on nodes that are not in the manifests: 1 (d/astray); they are left out",
         "run on nodes that have no room for them beside the others: 1 (d/second-0)",
         "run while their Workloads hold no quota: 1 (d/stopped); they are taken to be gone",
-        "are more than their Workloads ask for: 1 (d/many-0); those that run hold room, and no quota",
+        "are more than their Workloads ask for: 1 (d/many-0); running ones take room on nodes, but no quota",
     ]
     assert sum(each.endswith(finds) for each in warnings(run)) == 4
     where = bound(run)

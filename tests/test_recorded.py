@@ -173,7 +173,7 @@ def test_more_than_the_cluster_has_is_measured_and_said(tmp_path: Path) -> None:
     ]
     (sentence,) = notes_of(run.info)
     assert sentence == (
-        "the record uses more cpu than the cluster has: at most 6m of 4m, more than all for 6s "
+        "the record uses more cpu than the cluster has: up to 6m of 4m, and above capacity for 6s "
         "(30.0% of the time)"
     )
 
@@ -263,7 +263,7 @@ def test_from_run_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert called(["trace", "from-run", str(run.path), "-o", str(named)]) == 0
     assert named.read_bytes() == out.read_bytes()
     assert called(["trace", "from-run", str(run.path)]) == 2
-    assert "there is nothing to write to" in capsys.readouterr().err
+    assert "no output file is given" in capsys.readouterr().err
     frame = pl.read_parquet(out)
     assert frame.select("recorded_start", "recorded_state").rows()[0][1] == "finished"
     trace(tmp_path / "t.parquet", [{"recorded_start": 3, "recorded_end": 6}])

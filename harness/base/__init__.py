@@ -1,1 +1,1 @@
-"""What every other room builds on: errors, units, options, names, files and tables."""
+"""The base of all other rooms: errors, units, options, names, files and tables."""

@@ -1,4 +1,4 @@
-"""What is said where Python's callers give an argument of another type than it takes."""
+"""Error messages for arguments of a wrong type from Python callers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from harness.base.errors import OptionError
 
 
 def wrong(name: str, wanted: str, value: object) -> OptionError:
-    """The error for an argument that has another type than it takes.
+    """Returns the error for an argument of a wrong type.
 
     Args:
         name: the argument.
-        wanted: what it takes, for people.
-        value: what was given.
+        wanted: the accepted types, for people.
+        value: the given value.
     """
     return OptionError(f"{name} is {wanted}; not {about(value)}")
 
 
 def about(value: object) -> str:
-    """A value by its type, for messages."""
+    """Describes a value by its type, for messages."""
     return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,6 +1,7 @@
-"""Columns of numbers as arrays, and rows told apart by what they belong to.
+"""Columns of numbers as arrays, and rows grouped by keys.
 
-To ask a frame a question costs the same for ten rows as for ten thousand, and metrics ask a run hundreds; an
+A question to a frame costs the same for ten rows as for ten thousand, and metrics ask a run hundreds of them.
+An
 array answers at once.
 """
 
@@ -26,15 +27,15 @@ Numbers = TypeVar("Numbers", Ints, Floats)
 Item = TypeVar("Item", bound=np.generic)
 
 NEVER = -INT64_MAX
-"""Stands in arrays for a time or number that is not there."""
+"""Stands in arrays for a missing time or number."""
 
 _SHORT = 2  # bytes
 _WIDE = 8
-"""How many places a table may have for each of the values that are looked up in it."""
+"""The largest size of a lookup table, relative to the number of values to look up."""
 
 
 def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
-    """Columns of whole numbers, or of truths; `NEVER` stands for nulls."""
+    """Yields columns of whole numbers, or of truth values; `NEVER` stands for nulls."""
     missing = [name for name in names if frame[name].null_count()]
     if missing:
         frame = frame.with_columns(pl.col(missing).cast(pl.Int64).fill_null(NEVER))
@@ -43,23 +44,23 @@ def numbers(frame: pl.DataFrame, *names: str) -> Iterator[Ints]:
 
 
 def short(values: Ints) -> npt.NDArray[Any]:
-    """The same whole numbers in as few bytes as they need."""
+    """Returns the same whole numbers in as few bytes as they need."""
     least, most = int(values.min(initial=0)), int(values.max(initial=0))
     return values.astype(np.min_scalar_type(min(least, -1 - most)), copy=False)
 
 
 def codes(column: pl.Series) -> Ints:
-    """The number of each name of an enumeration; `NEVER` stands for nulls."""
+    """Returns the number of each name of an enumeration; `NEVER` stands for nulls."""
     (found,) = numbers(column.to_physical().to_frame(), column.name)
     return found
 
 
 def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
-    """For each text of a column its place among some distinct ones, in as few bytes as these need.
+    """Returns the place of each text among some distinct ones, in as few bytes as the places need.
 
     Args:
         column: texts or categories, without nulls.
-        names: all that there are.
+        names: all distinct texts.
     """
     if column.dtype != pl.Categorical:
         column, names = (each.cast(pl.Enum(names)) for each in (column, names))
@@ -72,7 +73,7 @@ def places(column: pl.Series, names: pl.Series) -> npt.NDArray[Any]:
 
 
 def joint(*columns: Ints) -> Ints:
-    """A number for each row, less than there are rows, and the same for rows that are the same."""
+    """Returns a number for each row, less than the number of rows, and equal for equal rows."""
     found, *others = (ranked(column)[1] for column in columns)
     for column in others:
         _, found = ranked(found * (int(column.max(initial=0)) + 1) + column)
@@ -80,11 +81,11 @@ def joint(*columns: Ints) -> Ints:
 
 
 def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
-    """All that there are of some values, in order; and the place of each among them.
+    """Returns the distinct values in order, and the place of each value among them.
 
     Args:
         values: the values.
-        among: what there is, if more than these.
+        among: the values to rank among, if they are more than these.
     """
     every = values if among is None else among
     least = int(every.min(initial=0))
@@ -99,16 +100,16 @@ def ranked(values: Ints, among: Ints | None = None) -> tuple[Ints, Ints]:
 
 
 def distinct(values: Ints) -> Ints:
-    """All that there are of some values, in order.
+    """Returns the distinct values in order.
 
-    To tell it, numpy itself would import masked arrays, which takes longer than to measure a short run.
+    numpy's own function would import masked arrays, which takes longer than measuring a short run.
     """
     ranked = np.sort(values)
     return ranked[firsts(ranked)]
 
 
 def is_text(column: pl.Series, *texts: str) -> Bools:
-    """Whether each value is one of some texts; nulls are none."""
+    """Returns, for each value, True if it is one of some texts; nulls are not."""
     found: Bools = np.zeros(len(column), np.bool_)
     for text in texts:
         same = column == text
@@ -117,14 +118,14 @@ def is_text(column: pl.Series, *texts: str) -> Bools:
 
 
 def firsts(values: npt.NDArray[Any]) -> Bools:
-    """Which values are not the same as the one before."""
+    """Returns which values differ from the previous one."""
     found = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=found[1:])
     return found
 
 
 def next_of(values: npt.NDArray[Item], end: Any) -> npt.NDArray[Item]:
-    """What comes after each value, which after the last one is the end."""
+    """Returns the successor of each value; `end` for the last one."""
     found = np.empty_like(values)
     found[:-1] = values[1:]
     found[-1:] = end
@@ -138,7 +139,7 @@ def between(count: int, part: float) -> tuple[int, int]:
 
 
 def quantile(values: Floats | Ints, part: float) -> float:
-    """The value below which a part of some values is, linear between two of them.
+    """Returns the quantile of some values, with linear interpolation.
 
     Args:
         values: at least one; those `between` which it lies are at the places that order gives them.
@@ -150,21 +151,21 @@ def quantile(values: Floats | Ints, part: float) -> float:
 
 
 def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.0) -> Floats:
-    """Values divided by others where these are above 0."""
+    """Returns values divided by others if these are above 0, else `otherwise`."""
     found: Floats = np.full(np.shape(values), otherwise)
     np.divide(values, by, out=found, where=by > 0)
     return found
 
 
 class Groups:
-    """Rows by what they belong to, each group in the order in which its rows are.
+    """Rows grouped by keys; the rows of a group keep their order.
 
     Args:
-        keys: the number of what each row belongs to, not negative.
+        keys: the key of each row, a number that is not negative.
 
     Attributes:
         order: the numbers of the rows, group by group.
-        keys: of the rows in this order.
+        keys: the keys of the rows in this order.
         first: whether a row, in this order, is the first of its group.
         begins: the places at which groups begin.
     """
@@ -179,23 +180,23 @@ class Groups:
 
     @property
     def last(self) -> Bools:
-        """Whether a row, in this order, is the last of its group."""
+        """Returns True for a row that, in this order, is the last of its group."""
         return next_of(self.first, end=True)
 
     def running(self, values: Numbers) -> Numbers:
-        """The sums of values, in this order, so far in their groups."""
+        """Returns the running sums of values, in this order, within each group."""
         sums = values.cumsum()
         before = sums[self.begins] - values[self.begins]
         return sums - np.repeat(before, next_of(self.begins, len(values)) - self.begins)
 
     def back(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values in this order in that of the rows again."""
+        """Returns values given in this order in the order of the rows."""
         found = np.empty_like(values)
         found[self.order] = values
         return found
 
     def __iter__(self) -> Iterator[tuple[int, slice]]:
-        """The key of each group, ascending, and where it is in this order."""
+        """Yields the key of each group, ascending, and its slice of this order."""
         ends: Iterable[int] = [*self.begins[1:].tolist(), len(self.keys)]
         begins = self.begins.tolist()
         for key, begin, end in zip(self.keys[self.begins].tolist(), begins, ends, strict=False):
@@ -203,9 +204,9 @@ class Groups:
 
 
 def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
-    """A column of machine integers or floats without copying it; it must not change any more.
+    """Returns machine integers or floats as a column without copying; they must not change any more.
 
-    Given as what they are, polars would import numpy's masked arrays to see whether they are some.
+    Given a numpy array, polars would import numpy's masked arrays to check for these.
     """
     values = np.ascontiguousarray(column)
     buffers = [None, pa.py_buffer(values)]
@@ -215,10 +216,11 @@ def as_series(column: array[int] | npt.NDArray[Any]) -> pl.Series:
 
 
 class _Exported:
-    """An arrow array that polars takes by Arrow's C interface.
+    """An arrow array that polars reads by Arrow's C interface.
 
-    Given as what it is, polars would first import all of pyarrow's functions, which takes longer than a
-    short replay.
+    Given a pyarrow array, polars would first import all of pyarrow's functions, which takes longer than a
+    short
+    replay.
     """
 
     def __init__(self, array: pa.Array) -> None:

@@ -1,6 +1,8 @@
-"""Which build of harness runs: the plain one, or one whose models and policies are compiled; or parts of two.
+"""Identifies the build of harness: plain, compiled (models and policies), or a mix of two.
 
-Both decide the same. The source files of what was compiled lie beside it; by these a run knows its code.
+Both builds make the same decisions. The source files of compiled modules are beside them, and identify a
+run's
+code.
 """
 
 from __future__ import annotations
@@ -11,12 +13,12 @@ from functools import cache
 from pathlib import Path
 
 _COMPILED = Path(__file__).parents[1] / "compiled.json"
-"""Written where a wheel is compiled, by `hatch_build.py` of the checkout."""
+"""The file that `hatch_build.py` of the checkout writes when a wheel is compiled."""
 
 
 @cache
 def compiled_sources() -> Mapping[str, Mapping[str, str]]:
-    """Package -> file within it that was compiled -> the sum of what was compiled; empty in a plain build."""
+    """Returns package -> compiled file within it -> checksum of its source; empty in a plain build."""
     if not _COMPILED.is_file():
         return {}
     sources: Mapping[str, Mapping[str, str]] = json.loads(_COMPILED.read_bytes())
@@ -24,22 +26,22 @@ def compiled_sources() -> Mapping[str, Mapping[str, str]]:
 
 
 def is_compiled() -> bool:
-    """Whether models and policies are compiled."""
+    """Returns True if models and policies are compiled."""
     return bool(compiled_sources())
 
 
 @cache
 def version() -> str:
-    """The version that is installed, looked up in its files, with the word `compiled` where it is so."""
+    """Returns the installed version, from its metadata; followed by `compiled` for a compiled build."""
     from importlib import metadata  # takes longer to import than all of help
 
     return metadata.version("harness-replay") + (", compiled" if is_compiled() else "")
 
 
 def mixed() -> str | None:
-    """Why the built-in plugins are not those of this `harness`, in a sentence; None where they are.
+    """Returns a sentence if the built-in plugins are not those of this `harness`; else None.
 
-    In a checkout `python -m harness` imports the checkout's `harness`, and the plugins that are installed.
+    In a checkout, `python -m harness` imports the checkout's `harness`, but the installed plugins.
     """
     from importlib.util import find_spec
 

@@ -1,7 +1,7 @@
-"""Lets the garbage collector run less often while millions of objects are made and hardly any circles.
+"""Makes garbage collection rare while millions of objects are made, with hardly any reference cycles.
 
-With its defaults it takes about a tenth of a long replay's time, and as much of the time in which modules are
-imported, and finds nothing.
+With its defaults, the collector takes about a tenth of a long replay's time, and as much of the time for
+importing modules. It finds nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ _modules_come = False  # in a process of our own, and nothing has been replayed
 
 
 def collect_seldom() -> None:
-    """From now on, in a process of our own: to change it back would look at all objects at once.
+    """Make collection rare from now on, in a process of our own.
 
-    Nor are they looked at when the process ends, which takes a tenth of a short replay's time, for memory
-    that the system takes back anyway.
+    There is no way back, because that would examine all objects at once. They are not examined at exit
+    either. That
+    would take a tenth of a short replay's time, for memory that the system reclaims anyway.
     """
     global _modules_come
     _modules_come = True
@@ -28,9 +29,9 @@ def collect_seldom() -> None:
 
 
 def leave_modules_alone() -> None:
-    """Before the first replay of a process of our own: what is there by now is never looked at again.
+    """Exclude all present objects from collection, before the first replay of a process of our own.
 
-    Once only: what replays leave behind in circles is garbage.
+    This happens only once, because reference cycles that replays leave behind are garbage.
     """
     global _modules_come
     if _modules_come:
@@ -39,9 +40,9 @@ def leave_modules_alone() -> None:
 
 
 class _Seldom:
-    """While any block runs, the collector runs seldom.
+    """Makes collection rare while any block runs.
 
-    Of blocks in several threads the first one changes that, and the last one to end changes it back.
+    With blocks in several threads, the first one makes the change, and the last one to end reverses it.
     """
 
     def __init__(self) -> None:

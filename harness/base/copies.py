@@ -1,4 +1,4 @@
-"""Goes on in a copy of the process, which the system makes without copying what nobody changes."""
+"""Continues in a copy of the process, which the system makes without copying unchanged memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _T = TypeVar("_T")
 
 
 def in_a_copy(work: Callable[[], _T]) -> tuple[_T] | None:
-    """What comes of some work that changes what is there, while here all stays as it is.
+    """Returns the result of work that changes objects, while everything here stays unchanged.
 
     Args:
-        work: is done in a copy of the process; its answer has to be a value that can be pickled.
+        work: runs in a copy of the process; its result must be picklable.
 
     Returns:
-        The answer; None where the system makes no copies, where other threads might hold a lock in one, or
-        where the work failed there.
+        The result. None if the system makes no copies, if other threads might hold a lock in a copy, or if
+        the work
+        failed there.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return None

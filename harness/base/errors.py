@@ -1,19 +1,19 @@
 """Every error that `harness` raises on purpose.
 
 HarnessError
-├── InputError            what the user gave is wrong; the command line exits with 2
+├── InputError            the user's input is wrong; the command line exits with 2
 │   ├── TraceError
 │   ├── ClusterError
 │   ├── SpecError
 │   ├── OptionError
 │   ├── PluginError
-│   │   └── RegistrationError   a plugin registers what cannot be; it counts as not loaded
-│   └── RunError          a run folder that is missing, damaged or not comparable
-├── PolicyError           a policy failed by itself
-│   └── DecisionError     a policy decided what cannot be; the referee refuses it
+│   │   └── RegistrationError   a plugin makes an invalid registration; it counts as not loaded
+│   └── RunError          a run folder is missing, damaged or not comparable
+├── PolicyError           a policy raised an error
+│   └── DecisionError     a policy made an impossible decision; the referee refuses it
 ├── ReplayError           some of several replays failed, or the process that made one
 ├── CheckError            a check that the user asked for does not hold; exit 1
-└── StoppedError          a replay went nowhere and was ended; exit 1
+└── StoppedError          a replay made no progress and was stopped; exit 1
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class HarnessError(Exception):
             self.add_note(f"Hint: {hint}")  # of scripts that do not catch it, a traceback is all that is seen
 
     def within(self, where: str) -> None:
-        """Say before its own words where it happened; its type, its hint and its faults stay."""
+        """Put the place of the error before its message; its type, its hint and its faults stay."""
         self.message = f"{where}: {text_of(self)}"
         self.args = (self.message,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors go to other processes whatever their own arguments are."""
+        """Makes errors picklable, whatever their own arguments are."""
         return _again, (type(self), self.args), self.__dict__
 
 
@@ -59,7 +59,7 @@ def _again(kind: type[HarnessError], args: tuple[Any, ...]) -> HarnessError:
 
 
 class InputError(HarnessError):
-    """Something that the user gave cannot be used."""
+    """An input from the user cannot be used."""
 
 
 class OptionError(InputError):
@@ -71,7 +71,7 @@ class PluginError(InputError):
 
 
 class RegistrationError(PluginError):
-    """A plugin registers something under a name, or with values, that cannot be."""
+    """A plugin registers something under an invalid name, or with invalid values."""
 
 
 class RunError(InputError):
@@ -90,8 +90,8 @@ class ReplayError(HarnessError):
     """Some of several replays failed, or the process in which one was made.
 
     Attributes:
-        runs: the runs of the others, in the order in which they were asked for; None where one failed.
-        errors: what the failed ones failed with, by their numbers.
+        runs: the runs of the others, in the order of their requests; None for those that failed.
+        errors: number of a request -> its error.
     """
 
     def __init__(
@@ -114,23 +114,24 @@ class CheckError(HarnessError):
 
 
 class StoppedError(HarnessError):
-    """A replay was ended before its end because it went nowhere; the run is kept as far as it came."""
+    """A replay was stopped early because it made no progress; the run is kept as far as it came."""
 
     exit_code = 1
 
 
 INTERRUPTS: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit)
-"""What ends whatever runs; nobody has failed."""
+"""Errors that stop a program without anything having failed."""
 
 _NOT_THEIRS = (HarnessError, MemoryError, *INTERRUPTS)
 _PANIC = "PanicException"
-"""What each library that is written in Rust calls the error of its own defects, and of a want of memory."""
+"""The name that each library written in Rust gives to errors of its own defects, or of too little memory."""
 
 
 def is_of_plugin(error: BaseException) -> bool:
-    """Whether an error out of a plugin's code names that plugin; of `sys.exit` too.
+    """Returns True if an error from a plugin's code should name that plugin; also for `sys.exit`.
 
-    Our own errors, a want of memory, interrupts and panics beneath Python are not: they pass through.
+    Errors of harness, too little memory, interrupts and panics beneath Python do not count: they pass
+    unchanged.
     """
     return not isinstance(error, _NOT_THEIRS) and type(error).__name__ != _PANIC
 
@@ -141,7 +142,7 @@ def told(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an error that a plugin raised, whose own way of making one may fail."""
+    """Returns the text of an error that a plugin raised; making the text may fail."""
     try:
         return str(error)
     except Exception as failure:
@@ -152,15 +153,15 @@ def text_of(error: BaseException) -> str:
 def blamed_on(
     what: str, *, kind: type[HarnessError] = PluginError, hint: str = "--debug shows where"
 ) -> Iterator[None]:
-    """An error that a plugin's code raises in this block names that plugin, see `is_of_plugin`.
+    """Turn an error of a plugin's code in this block into one that names the plugin; see `is_of_plugin`.
 
     Args:
-        what: which plugin failed, and in what: the beginning of the message.
-        kind: of the error.
+        what: the plugin and the failed action: the beginning of the message.
+        kind: the kind of the error.
         hint: what to do about it.
 
     Raises:
-        HarnessError: of that kind, where something failed.
+        HarnessError: an error of that kind, if the code failed.
     """
     try:
         yield
@@ -172,7 +173,7 @@ def blamed_on(
 
 @fixed()
 class Fault(Value):
-    """One thing that is wrong with an input: `where` (row or object, column or field) and `what`."""
+    """One fault of an input: `where` (row or object, column or field) and `what`."""
 
     where: str
     what: str
@@ -185,7 +186,7 @@ class FaultyInputError(InputError):
     """An input with one or more faults, all of them found before anything is refused.
 
     Args:
-        source: what was read, usually a path.
+        source: the input, usually a path.
         faults: every fault, in the order of the input.
         hint: what to do about it.
     """

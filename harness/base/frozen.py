@@ -1,4 +1,4 @@
-"""A mapping that nobody can change, and that goes to other processes, which Python's own view does not."""
+"""A read-only mapping that can be pickled, unlike Python's own view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _V = TypeVar("_V")
 
 @final
 class Frozen(dict[_K, _V]):
-    """A dictionary that cannot be changed once it is made; in all else like one."""
+    """A dictionary that cannot be changed once it is made."""
 
     __slots__ = ()
 
@@ -18,12 +18,12 @@ class Frozen(dict[_K, _V]):
         raise TypeError("this mapping cannot be changed; dict(...) makes one that can")
 
     def __hash__(self) -> int:  # type: ignore[override] # a dictionary has none, for it may change
-        """Of all that is in it."""
+        """The hash of all items."""
         return hash(frozenset(self.items()))
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[type[Frozen[Any, Any]], tuple[dict[_K, _V]]]:
-        """Pickled as a whole, for the usual way would fill an empty one."""
+        """Pickles the mapping as a whole, because the usual way would fill an empty one."""
         return Frozen, (dict(self),)

@@ -1,4 +1,4 @@
-"""JSON text as plain values, with an end: no nesting, and no number, that later work could not hold."""
+"""Reads JSON text as plain values, within bounds: no nesting and no numbers that later code cannot handle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 DEEPEST = 100
-"""Levels of nesting that are read; deeper ones would exhaust the interpreter's stack somewhere later."""
+"""The deepest nesting that is read; deeper values would exhaust the interpreter's stack later."""
 
 _LONGEST_NUMBER = 100
 
@@ -21,16 +21,17 @@ def parse_json(
     pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None,
     nan_is_null: bool = False,
 ) -> Any:
-    """The value of JSON text.
+    """Returns the value of JSON text.
 
     Args:
-        text: what is read; bytes are UTF-8.
-        pairs: makes an object of its names and values; by default of a repeated name the last counts.
+        text: the text; bytes are UTF-8.
+        pairs: makes an object from names and values; by default, the last value of a repeated name counts.
         nan_is_null: whether `NaN`, which some programs write, is null instead of an error.
 
     Raises:
-        ValueError: no JSON, nested more than 100 levels deep, or a number that is not finite or has more than
-            100 digits.
+        ValueError: the text is no JSON, is nested more than 100 levels deep, or has a number that is not
+            finite or
+            has more than 100 digits.
     """
     constant = _nan_as_null if nan_is_null else None
     content = _bounded(lambda: json.loads(text, object_pairs_hook=pairs, parse_constant=constant))
@@ -41,10 +42,10 @@ def parse_json(
 def leading_json(
     text: str, start: int, *, pairs: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
 ) -> tuple[Any, int]:
-    """The value of JSON text that begins at a place, and where it ends; other text may follow.
+    """Returns the value of JSON text that begins at a place, and its end; other text may follow.
 
     Args:
-        text: what is read.
+        text: the text.
         start: where the value begins, without space before it.
         pairs: see `parse_json`.
 
@@ -66,7 +67,7 @@ _LONG = f"holds a number of more than {_LONGEST_NUMBER} digits"
 
 
 def _bounded(read: Callable[[], _T]) -> _T:
-    """What a call of Python's decoder gives, with its own bounds in our words."""
+    """Returns the result of Python's decoder; its own limits become errors in harness's words."""
     try:
         return read()
     except RecursionError as error:

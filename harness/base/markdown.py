@@ -1,4 +1,4 @@
-"""Text in Markdown that stays what it is: names are no markup, no HTML, no links and no mentions."""
+"""Escapes text for Markdown: names become no markup, no HTML, no links and no mentions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]|~#!$])")
 _LINKED = re.compile(
     r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=@)(?=\w)|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)", re.IGNORECASE
 )
-"""Places within what GitHub and GitLab make links of, whatever is escaped: addresses, mentions, issues."""
+"""Places in text that GitHub and GitLab link despite escapes: addresses, mentions, issues."""
 
 APART = "<!-- -->"
-"""A comment, which shows as nothing: text on both of its sides is no link."""
+"""A comment that shows as nothing; the texts on its two sides do not form a link."""
 
 
 def plain(text: str) -> str:
-    """Text that Markdown takes as it is, on one line; it lets HTML through, so that is escaped too."""
+    """Returns text that Markdown shows unchanged, on one line.
+
+    HTML passes through Markdown, so it is escaped too.
+    """
     from html import escape  # dear to import: it knows two thousand names
 
     return _LINKED.sub(APART, _MARKUP.sub(r"\\\1", escape(printable(text), quote=False)))

@@ -1,4 +1,4 @@
-"""Answers that are kept so that they are worked out once, without filling the memory."""
+"""Keeps answers, so that they are computed once, without filling the memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _keep = dict.__setitem__  # `super()` takes twice as long
 
 @final
 class Memo(dict[_K, _V]):
-    """Question -> answer; when it is full it forgets all and starts over.
+    """Question -> answer; when it is full, it drops all answers and starts again.
 
-    It is for questions that recur, in a trace in which they might not: where every job is different, what is
-    kept must not grow with the trace.
+    It is for questions that usually recur. In a trace in which every job is different they do not, and the
+    memory
+    must not grow with the trace.
 
     Args:
         most: how many answers are kept.

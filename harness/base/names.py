@@ -1,4 +1,4 @@
-"""Which names things can have that users call on command lines and that become parts of file names."""
+"""Rules for names that users type on command lines and that become parts of file names."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ RULE = f"up to {LONGEST} letters, digits, and - _ . +; neither - nor . at the be
 
 
 def is_name(value: object) -> bool:
-    """Whether a value is a text that keeps `RULE`, as `-p NAME@LABEL` and a folder can have it."""
+    """True if a value is a text that follows `RULE`, so that `-p NAME@LABEL` and a folder can use it."""
     return isinstance(value, str) and is_word(value) and len(value) <= LONGEST
 
 
 def is_word(value: object) -> bool:
-    """Whether a value is a name as `is_name` has it, however long."""
+    """Returns True if a value is a name by `is_name`, of any length."""
     if not isinstance(value, str) or value[:1] in ("", ".", "-"):
         return False
     return all(char.isalnum() or char in "-_.+" for char in value)
 
 
 def is_path(value: object) -> bool:
-    """Whether a value is a name, or several with `/` between them."""
+    """Returns True if a value is a name, or several with `/` between them."""
     return isinstance(value, str) and all(map(is_name, value.split("/")))
 
 
 def kubernetes_name(name: str) -> str:
-    """A name that Kubernetes accepts for its objects and labels: RFC 1123, at most 63 signs."""
+    """Returns a name that Kubernetes accepts for objects and labels: RFC 1123, at most 63 characters."""
     made = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_LABEL].strip("-")
     return made or "queue"

@@ -1,6 +1,6 @@
-"""Options that a plugin declares: their names, types, defaults and what they mean.
+"""Options that a plugin declares: their names, types, defaults and meaning.
 
-Policies and readers declare their options with these; the command line, the API and `run.json` use the
+Policies and readers declare their options with these. The command line, the API and `run.json` use the
 declarations, so that an option is written down once.
 """
 
@@ -25,7 +25,7 @@ _MOST_DECIMALS = 30
 
 
 def boolean(text: str) -> bool:
-    """`true` or `false` as people write it."""
+    """Parse `true` or `false` as people write it."""
     lowered = text.strip().lower()
     if lowered in _TRUE:
         return True
@@ -39,14 +39,14 @@ class Option(Value):
     """One option of a plugin.
 
     Args:
-        name: what stands before the `=`.
-        default: the value when it is not given.
-        help: one line that says what it does and what it moves.
-        type: makes a value of the text that a user wrote (`str`, `int`, `boolean`, `parse_duration`, ...).
+        name: the text before the `=`.
+        default: the value if it is not given.
+        help: one line about its meaning and its effect.
+        type: converts the text that a user wrote (`str`, `int`, `boolean`, `parse_duration`, ...).
         choices: the only values allowed, if not empty.
 
     Raises:
-        OptionError: it cannot be written after `--set`, or its default cannot be kept in `run.json`.
+        OptionError: it cannot be written after `--set`, or its default cannot be stored in `run.json`.
     """
 
     name: str
@@ -56,17 +56,17 @@ class Option(Value):
     choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what nobody could set, show or keep."""
+        """Refuse options that cannot be set, shown or stored."""
         if (fault := _fault(self.name, self.help, self.type, self.choices)) is not None:
             raise OptionError(f"option {self.name!r}: {fault}")
         object.__setattr__(self, "choices", tuple(self.choices))
         self._keepable(self.default, "its default")
 
     def parse(self, value: Any) -> Any:
-        """The option's value; text is parsed, anything else must be what parsing could have given.
+        """Returns the option's value; text is parsed, other values must be possible results of parsing.
 
         Raises:
-            OptionError: not a value of this option.
+            OptionError: the value is invalid for this option.
         """
         given = value
         value = self._parsed(value) if isinstance(value, str) else self._typed(value)
@@ -99,7 +99,7 @@ class Option(Value):
         return value
 
     def _typed(self, value: Any) -> Any:
-        """A value that is no text: of the default's type, or of `type` when the default is None."""
+        """Returns a value that is no text: of the default's type, or of `type` if the default is None."""
         if value is None and self.default is None:
             return None
         wanted = type(self.default) if self.default is not None else self.type
@@ -113,7 +113,7 @@ class Option(Value):
 
 
 def _fault(name: object, help: object, type: object, choices: object) -> str | None:
-    """What is wrong with the fields of an option, of whatever type they are; None where nothing is."""
+    """Returns what is wrong with the fields of an option, whatever their types; None if nothing is."""
     if not is_word(name):
         return "its name must be letters, digits, and - _ . +, with neither - nor . at the beginning"
     if not isinstance(help, str):
@@ -126,7 +126,7 @@ def _fault(name: object, help: object, type: object, choices: object) -> str | N
 
 
 def _in_json(value: object) -> bool:
-    """Whether `run.json` can keep a value."""
+    """Returns True if `run.json` can store a value."""
     if isinstance(value, float):
         return isfinite(value)
     if isinstance(value, (list, tuple)):
@@ -137,10 +137,10 @@ def _in_json(value: object) -> bool:
 
 
 def declared_options(options: object) -> tuple[Option, ...]:
-    """The options that somebody declares, as a tuple.
+    """Returns declared options as a tuple.
 
     Raises:
-        OptionError: they are no tuple or list of `Option`, or two have one name.
+        OptionError: they are no tuple or list of `Option`, or two have the same name.
     """
     if isinstance(options, Option):
         raise OptionError(
@@ -161,10 +161,10 @@ def declared_options(options: object) -> tuple[Option, ...]:
 
 
 def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str) -> dict[str, Any]:
-    """Every declared option with its value, given or default, sorted by name.
+    """Returns every declared option with its value, given or default, sorted by name.
 
     Raises:
-        OptionError: a given name that is not declared, or a value that does not fit.
+        OptionError: a given name is not declared, or a value does not fit.
     """
     options = {option.name: option for option in declared}
     for name in given:
@@ -180,7 +180,7 @@ def resolve(declared: Iterable[Option], given: Mapping[str, Any], *, owner: str)
 
 
 def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, Any], because: str) -> None:
-    """Refuse options that mean nothing for a cluster, and have another value than their default.
+    """Refuse options that have no meaning for a cluster, and differ from their default.
 
     Raises:
         OptionError: one of them was set.
@@ -191,15 +191,15 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
 
 
 def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:
-    """A positive factor that something is scaled by, exact: `2`, `0.5`, `1/8` or what a computation gave.
+    """Returns a positive scale factor, exact: from `2`, `0.5`, `1/8` or a computed number.
 
     Args:
-        refusal: how to say that it cannot be this one, such as `arrivals cannot be scaled by`.
+        refusal: the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
         value: the factor.
-        hint: what a factor does, by examples.
+        hint: examples of factors and their effect.
 
     Raises:
-        OptionError: no number from a millionth to a million, or one of more digits than a float can have.
+        OptionError: it is no number from a millionth to a million, or has more digits than a float can have.
     """
     try:
         found = value if isinstance(value, Fraction) else exact_number(str(value))
@@ -213,7 +213,7 @@ def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fractio
 
 
 def factor_text(stored: str) -> str:
-    """A factor as one would write it; it is stored as a fraction in lowest terms, `57/100` for `0.57`."""
+    """Returns a factor as people write it; stored are fractions in lowest terms, `57/100` for `0.57`."""
     try:
         number = exact_number(stored)
     except ValueError:  # of a run that somebody edited
@@ -223,14 +223,14 @@ def factor_text(stored: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names what was probably meant, else what there is."""
+    """Returns a hint that names what was probably meant, else what exists."""
     known = sorted(known)
     close = nearest(name, known)
     return f"did you mean {close!r}?" if close is not None else there_is(known)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like another one, large letters or small; None where none is."""
+    """Returns the known name that is most similar, ignoring case; None if none is similar."""
     plain: dict[str, str] = {}
     for each in known:
         plain.setdefault(each.casefold(), each)
@@ -239,7 +239,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def there_is(known: Iterable[str]) -> str:
-    """What there is, the first of very many."""
+    """Returns a text with the known names, or the first of very many."""
     names = list(known)
     if not names:
         return "there is none"
@@ -248,12 +248,12 @@ def there_is(known: Iterable[str]) -> str:
 
 
 def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str:
-    """An option's value as one would write it after `--set`.
+    """Returns an option's value as people write it after `--set`.
 
     Args:
-        value: what the policy gets.
-        duration: whether it counts microseconds.
-        nothing: what stands for no value.
+        value: the value that the policy gets.
+        duration: whether it is in microseconds.
+        nothing: the text for no value.
     """
     if value is None or value == "":
         return nothing
@@ -263,5 +263,5 @@ def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str
 
 
 def durations(options: Iterable[Option]) -> list[str]:
-    """The names of options that are durations, whose values count microseconds."""
+    """Returns the names of options that are durations, whose values are in microseconds."""
     return [option.name for option in options if option.type is parse_duration]

@@ -1,4 +1,4 @@
-"""Identical pods, and what they ask for: for manifests, traces and policies alike."""
+"""Identical pods and their requests: for manifests, traces and policies alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_LABELS: Mapping[str, str] = Frozen({})
 
 @fixed()
 class SliceLayer(Value):
-    """Pods in groups of `size`, where each group has to be in one domain of `level`."""
+    """Pods in groups of `size`; each group must be in one domain of `level`."""
 
     level: str
     size: int
@@ -26,8 +26,8 @@ class TopologyRequest(Value):
     """A pod set's `topologyRequest`.
 
     Attributes:
-        required: the level where one domain has to take all pods; "" for none.
-        preferred: the level where one domain should take all pods; "" for none.
+        required: the level at which one domain must hold all pods; "" for none.
+        preferred: the level at which one domain should hold all pods; "" for none.
         unconstrained: any domains will do.
         slices: layers of groups, from the outermost to the innermost.
         group: pod sets of one group are placed together; "" for none.
@@ -41,25 +41,25 @@ class TopologyRequest(Value):
 
     @property
     def explicit(self) -> bool:
-        """Whether it asks for a placement; to be of a group does not."""
+        """True if it requests a placement; membership of a group alone does not."""
         return bool(self.required or self.preferred or self.unconstrained or self.slices)
 
 
 @final
 @fixed()
 class PodSet(Fixed):
-    """Identical pods of a job; jobs that ask for the same share one object.
+    """Identical pods of a job; jobs with equal requests share one object.
 
     Attributes:
         name: unique within its job.
         count: how many pods.
-        min_count: the least that partial admission may give; `count` when the job does not allow it.
+        min_count: the least that partial admission may give; `count` if the job does not allow it.
         requests: resource -> amount of one pod (cpu in millicores, the rest in base units).
-        limits: the same for limits; they give the QoS class, and Kueue admits nothing that asks for more.
+        limits: the same for limits. They give the QoS class, and Kueue admits nothing that requests more.
         labels, node_selector: as in a Pod.
         tolerations, affinity, pod_template: JSON text as in a Pod, or None.
         reclaimed: pods that had ended before the job arrived and are not in `count`.
-        topology: what it asks of the topology that its pods are placed in; None for nothing.
+        topology: the topology request of its pods; None for none.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Plain text for terminals: aligned tables, and nothing that an untrusted name could do to a terminal."""
+"""Plain text for terminals: aligned tables, and names made safe for a terminal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 _UNPRINTABLE = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
-"""Categories of characters that steer or cannot be shown, and of those that end a line or a paragraph."""
+"""Categories of characters that control a terminal, cannot be shown, or end a line or a paragraph."""
 
 
 def printable(text: str) -> str:
-    """Text from a trace or manifest on one line, without control characters, which could steer a terminal."""
+    """Returns text from a trace or manifest on one line, without control characters."""
     return "".join(
         char if unicodedata.category(char) not in _UNPRINTABLE else "\N{REPLACEMENT CHARACTER}"
         for char in text
@@ -18,21 +18,21 @@ def printable(text: str) -> str:
 
 
 def counted(count: int, what: str) -> str:
-    """This many of something: `1 node`, `15 nodes`."""
+    """Returns a count with its noun: `1 node`, `15 nodes`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def times(count: int) -> str:
-    """How often: `once`, `15 times`."""
+    """Returns how often something happens: `once`, `15 times`."""
     return "once" if count == 1 else f"{count:,} times"
 
 
 def shortened(text: str, most: int, head: int | None = None) -> str:
-    """Text of at most this many characters; what is left out of a longer one is its middle.
+    """Returns a text of at most `most` characters; a longer one loses its middle.
 
     Args:
         text: the text.
-        most: how many characters.
+        most: the most characters.
         head: how many of these are its first ones; half of them by default.
     """
     if len(text) <= most:
@@ -42,10 +42,11 @@ def shortened(text: str, most: int, head: int | None = None) -> str:
 
 
 def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
-    """Names for people: no two the same, and none longer than that where there is a limit.
+    """Returns names for people: no two equal, and none longer than the limit, if there is one.
 
-    Longer ones are shortened where that leaves them different; else, and where they differ in control
-    characters alone, a number tells them apart.
+    Longer ones are shortened if they remain different. Otherwise a number distinguishes them, as it does
+    names that
+    differ only in control characters.
     """
     whole = list(map(printable, names))
     shown, kinds = whole, len(set(whole))
@@ -67,7 +68,7 @@ def told_apart(names: Iterable[str], most: int | None = None) -> list[str]:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Returns how many columns of a terminal a text takes."""
     return sum(
         0
         if unicodedata.category(char) in ("Mn", "Me")
@@ -88,15 +89,16 @@ def aligned(
     names: Mapping[int, Iterable[str]] | None = None,
     width: int | None = None,
 ) -> str:
-    """Rows of cells in columns; the first row heads.
+    """Returns rows of cells in columns; the first row is the header.
 
     Args:
-        rows: as many cells in each.
-        left: the columns that are flush left, the first one by default; figures are flush right.
-        names: columns with names, and all the names that must not look alike, those in the column and others
-            of the kind. Where the table is too wide they are shortened, the longest column first.
-        width: columns of the terminal; None for any number. Where shorter names are not enough, further
-            columns follow in tables below, each with the first column and the rows that say more.
+        rows: rows with equal numbers of cells.
+        left: the columns aligned to the left, by default the first one; figures are aligned to the right.
+        names: columns with names -> all names that must not look alike, in the column and elsewhere. If the
+            table
+            is too wide, names are shortened, those of the longest column first.
+        width: the columns of the terminal; None for any number. If shorter names are not enough, further
+            columns follow in tables below, each with the first column and the rows that have values.
     """
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(columns(row[column]) for row in cells) for column in range(len(cells[0]))]
@@ -133,7 +135,7 @@ def aligned(
 def _parts(
     widths: Sequence[int], heads: Sequence[int], names: Container[int], width: int | None
 ) -> list[list[int]]:
-    """The columns of each table, of one where they all fit; each has the first column."""
+    """Returns the columns of each table, of only one if all fit; each has the first column."""
     least = [
         min(wide, max(_NARROWEST_NAME, heads[column])) if column in names else wide
         for column, wide in enumerate(widths)
@@ -153,7 +155,7 @@ def _parts(
 def _rooms(
     widths: Sequence[int], heads: Sequence[int], names: Iterable[int], width: int | None
 ) -> dict[int, int | None]:
-    """How many letters each column with names has; None for any number."""
+    """Returns how many characters each column with names may have; None for any number."""
     rooms = {column: widths[column] for column in names}
     least = {column: min(widths[column], max(_NARROWEST_NAME, heads[column])) for column in rooms}
     excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
@@ -167,7 +169,7 @@ def _rooms(
 
 
 def folded(sentences: Sequence[str], width: int | None) -> Iterator[str]:
-    """Sentences in lines of at most this many columns."""
+    """Yields sentences in lines of at most `width` columns."""
     for sentence in sentences:
         line = ""
         for word in sentence.split(" "):

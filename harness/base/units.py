@@ -1,4 +1,4 @@
-"""Quantities, durations and times as people write them, to and from the integers that are computed with.
+"""Quantities, durations and times as people write them, and as the integers that are computed with.
 
 Amounts are `int`: cpu in millicores, every other resource in its base unit (bytes, devices, pods).
 Times are `int` microseconds.
@@ -23,7 +23,7 @@ DAY = 24 * HOUR
 INT64_MAX = 2**63 - 1
 
 LONGEST = 100 * 365 * DAY
-"""No time or duration is longer: it is a mistaken unit, or sums of times would not fit 64 bits."""
+"""The longest time or duration. More is a mistaken unit, or would make sums of times exceed 64 bits."""
 
 _SUFFIX = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),
@@ -51,8 +51,8 @@ class Unit(NamedTuple):
 
     Attributes:
         name: such as `cores`.
-        hours: what it comes to over time, such as `core·h`.
-        size: how many of the integers that are computed with it is.
+        hours: the unit of amounts over time, such as `core·h`.
+        size: its size in the integers that are computed with.
     """
 
     name: str
@@ -65,11 +65,11 @@ _GIB = Unit("GiB", "GiB·h", 2**30)
 _UNITS = {"cpu": Unit("cores", "core·h", 1000), "memory": _GIB, "ephemeral-storage": _GIB}
 
 HOURS_OF_RESOURCES = frozenset(unit.hours for unit in (*_UNITS.values(), _DEVICES))
-"""Every unit of what a resource comes to over time."""
+"""All units of amounts over time."""
 
 
 def unit_of(resource: str) -> Unit:
-    """The unit that metrics, tables and reports tell a resource in."""
+    """Returns the unit in which metrics, tables and reports show a resource."""
     return _UNITS.get(resource, _DEVICES)
 
 
@@ -94,10 +94,10 @@ def parse_quantity(text: str | int | float) -> Fraction:
 
 
 def exact_number(text: str) -> Fraction:
-    """The exact value of a number such as `2`, `-0.5`, `1e-3` or `1/8`.
+    """Returns the exact value of a number such as `2`, `-0.5`, `1e-3` or `1/8`.
 
     Raises:
-        ValueError: no number, or one of so many digits that computing with it would take for ever.
+        ValueError: the text is no number, or has so many digits that computing with it would take for ever.
     """
     match = _NUMBER.fullmatch(text.strip()) if len(text) <= _MOST_DIGITS else None
     if match is None or abs(int(match["exponent"] or 0)) > _MOST_DIGITS or not int(match["below"] or 1):
@@ -106,7 +106,7 @@ def exact_number(text: str) -> Fraction:
 
 
 def round_up(resource: str, value: Fraction) -> int:
-    """An exact value as the integer that `harness` computes with: millicores for cpu, else whole units.
+    """Returns an exact value as the integer to compute with: millicores for cpu, else whole units.
 
     Like Kubernetes it rounds away from zero.
     """
@@ -115,14 +115,14 @@ def round_up(resource: str, value: Fraction) -> int:
 
 
 def to_amount(resource: str, text: str | int | float) -> int:
-    """A quantity as the integer that `harness` computes with, rounded by `round_up`.
+    """Returns a quantity as the integer to compute with, rounded by `round_up`.
 
     Args:
         resource: `cpu` gives millicores, any other resource its base unit.
         text: the quantity as written.
 
     Raises:
-        InputError: no quantity, or one that does not fit 64 bits.
+        InputError: the text is no quantity, or one that does not fit 64 bits.
     """
     amount = round_up(resource, parse_quantity(text))
     if abs(amount) > INT64_MAX:
@@ -131,7 +131,7 @@ def to_amount(resource: str, text: str | int | float) -> int:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """An amount as Kubernetes would write it: cores for cpu, binary units for bytes where they are exact."""
+    """Returns an amount as Kubernetes would write it: cores for cpu, exact binary units for bytes."""
     if resource == "cpu":
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
     if resource in ("memory", "ephemeral-storage") and amount:
@@ -142,7 +142,7 @@ def format_amount(resource: str, amount: int) -> str:
 
 
 def short_amount(resource: str, amount: float) -> str:
-    """An amount at a glance: cores, GiB, or the resource's own unit."""
+    """Returns a short form of an amount: cores, GiB, or the resource's own unit."""
     if resource == "cpu":
         return short_number(amount / 1000)
     if resource in ("memory", "ephemeral-storage"):
@@ -151,17 +151,17 @@ def short_amount(resource: str, amount: float) -> str:
 
 
 def short_number(number: float) -> str:
-    """A number at a glance: whole from a hundred on, else of three digits."""
+    """Returns a short form of a number: whole from a hundred on, else with three digits."""
     return f"{number:,.0f}" if number >= 100 or number == int(number) else plain_number(number, 3)
 
 
 def plain_number(number: float, digits: int) -> str:
-    """A number of this many digits, written without an exponent."""
+    """Returns a number with this many digits, without an exponent."""
     return f"{Decimal(f'{number:.{digits}g}'):,f}"
 
 
 def parse_duration(text: str) -> int:
-    """Microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
+    """Returns the microseconds of a duration such as `30s`, `1h30m`, `7d`, `1.5h` or `0`.
 
     Raises:
         InputError: the text is no duration, or one of more than 100 years.
@@ -179,7 +179,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(microseconds: int | float) -> str:
-    """A duration at a glance, its two largest units: `6h12m`, `3d04h`, `42s`, `350ms`."""
+    """Returns a short form of a duration, its two largest units: `6h12m`, `3d04h`, `42s`, `350ms`."""
     sign = "-" if microseconds < 0 else ""
     left = abs(round(microseconds))
     if left < SECOND:
@@ -195,13 +195,13 @@ def format_duration(microseconds: int | float) -> str:
 
 
 def exact_duration(microseconds: int) -> str:
-    """A duration without any rounding: as `format_duration` has it where that says all, else in full."""
+    """Returns an exact duration: as from `format_duration` if that is exact, else in microseconds."""
     short = format_duration(microseconds)
     return short if microseconds < 0 or parse_duration(short) == microseconds else f"{microseconds}us"
 
 
 def date_text(time: int) -> str:
-    """A time since 1970 as manifests write it, in UTC and whole seconds: `2026-01-31T08:00:00Z`."""
+    """Returns a time since 1970 as manifests write it, in UTC and whole seconds: `2026-01-31T08:00:00Z`."""
     return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

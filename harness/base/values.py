@@ -1,7 +1,7 @@
-"""What values have in common: none changes, and they are compared, hashed and shown by their fields.
+"""Bases for immutable values, which are compared, hashed and shown by their fields.
 
-Python compiles such methods anew for each dataclass, five of them for a frozen one, and every command makes
-some eighty such classes first. Therefore values inherit all but `__init__`, which `fixed` makes.
+Python compiles such methods again for each dataclass, five of them for a frozen one, and every command first
+makes some eighty such classes. Therefore values inherit all but `__init__`, which `fixed` makes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, TypeVar, dataclass_transform
 _T = TypeVar("_T")
 
 _known: dict[type, Callable[[Any], Any]] = {}
-"""Class -> what its values are compared by."""
+"""Class -> the function that returns the compared fields of its values."""
 
 _LEFT_OUT = object()
-"""An argument that was not given, where each value gets a default of its own."""
+"""Stands for an argument that was not given, if each value gets a default of its own."""
 
 _set = object.__setattr__
 
@@ -27,7 +27,7 @@ def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
     """Make a subclass of `Fixed` or `Value` a dataclass, as `@dataclass(frozen=True)` would.
 
     Args:
-        slots: whether its values have no attributes beside their fields.
+        slots: whether its values have no attributes except their fields.
     """
 
     def made(kind: type[_T]) -> type[_T]:
@@ -43,12 +43,12 @@ def fixed(*, slots: bool = True) -> Callable[[type[_T]], type[_T]]:
 
 
 class Fixed:
-    """The beginning of a dataclass that cannot be changed; one is itself, whatever its fields are."""
+    """Base of immutable dataclasses; objects are compared by identity, whatever their fields."""
 
     __slots__ = ()
 
     def __setattr__(self, name: str, to: object) -> None:
-        """Refused: what has it does not expect a change."""
+        """Refused: users of the object expect no change."""
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> None:
@@ -56,26 +56,26 @@ class Fixed:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __repr__(self) -> str:
-        """As it could be made again."""
+        """The text of a call that makes an equal object."""
         kind: Any = self.__class__
         shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(kind) if each.repr)
         return f"{kind.__qualname__}({shown})"
 
 
 class Value(Fixed):
-    """The same, where two of one class with equal fields are equal."""
+    """Base of immutable dataclasses whose objects of one class are equal if their fields are."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        """By each field that is compared; values of different classes differ."""
+        """Compares each compared field; values of different classes differ."""
         if other.__class__ is not self.__class__:
             return NotImplemented
         content = _known.get(self.__class__) or _content(self.__class__)
         return bool(content(self) == content(other))
 
     def __hash__(self) -> int:
-        """Of the same."""
+        """The hash of the compared fields."""
         content = _known.get(self.__class__) or _content(self.__class__)
         return hash(content(self))
 
@@ -87,11 +87,11 @@ def _content(kind: Any) -> Callable[[Any], Any]:
 
 
 def _nothing(_: Any) -> None:
-    """What a class without compared fields is compared by."""
+    """Stands for the compared fields of a class that has none."""
 
 
 def _init_of(kind: Any) -> Any:
-    """The `__init__` of a class: as of a frozen dataclass, and made as that is."""
+    """Returns the `__init__` of a class, as that of a frozen dataclass and made in the same way."""
     known: dict[str, Any] = {"_set": _set, "_LEFT_OUT": _LEFT_OUT}
     given, named, lines = ["self"], list[str](), list[str]()
     for each in fields(kind):
@@ -118,7 +118,7 @@ def _init_of(kind: Any) -> Any:
 
 
 def _state(this: Any) -> list[Any]:
-    """What is pickled of a value with slots."""
+    """Returns the pickled state of a value with slots."""
     return [getattr(this, each.name) for each in fields(this)]
 
 

@@ -1,4 +1,4 @@
-"""The command line: one file a sub-command, loaded when it is used."""
+"""The command line: one file per sub-command, imported when it is used."""
 
 from __future__ import annotations
 
@@ -34,20 +34,26 @@ COMMANDS = {
     "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
     "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),
     "export": ("harness.cli.export", "Write a finished run for Perfetto, or for Prometheus and Grafana."),
-    "validate": ("harness.cli.validate", "Judge a simulation by what a trace says happened."),
-    "forecast": ("harness.cli.forecast", "Say when what waits in a live cluster starts."),
-    "simulate": ("harness.cli.simulate", "Say whether a job would start now, and what would let it."),
-    "explain": ("harness.cli.explain", "Tell what happened to a job, in a queue, or at an instant."),
+    "validate": ("harness.cli.validate", "Judge a simulation against the events recorded in a trace."),
+    "forecast": ("harness.cli.forecast", "Forecast when waiting work in a live cluster starts."),
+    "simulate": (
+        "harness.cli.simulate",
+        "Show whether a job would start now, or which changes would let it.",
+    ),
+    "explain": ("harness.cli.explain", "Explain what happened to a job, in a queue, or at an instant."),
     "diff": (
         "harness.cli.diff",
         "Show where two runs of the same jobs first differ, and who gained or lost by it.",
     ),
     "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),
     "cluster": ("harness.cli.cluster", "Check or patch cluster manifests, or make some."),
-    "conform": ("harness.cli.conform", "Compare plugins with recorded decisions of what they model."),
+    "conform": (
+        "harness.cli.conform",
+        "Compare plugins with recorded decisions of the schedulers they model.",
+    ),
     "plugins": ("harness.cli.plugins", "List plugins and what they bring, or begin one."),
-    "mcp": ("harness.cli.mcp", "Answer questions of assistants, as tools over stdio."),
-    "completion": ("harness.cli.completion", "Print what a shell needs to complete these words."),
+    "mcp": ("harness.cli.mcp", "Answer questions of AI assistants, as tools over stdio."),
+    "completion": ("harness.cli.completion", "Print a script that completes commands in a shell."),
 }
 """Sub-command -> its module and its one-line help, so that `--help` imports none of them."""
 
@@ -59,16 +65,16 @@ class LazyGroup(Group):
     """A group whose commands are imported when they are called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Like click's, and keeps the arguments for a run's provenance."""
+        """Parses arguments as click does, and keeps them for a run's provenance."""
         ctx.meta[ARGUMENTS] = tuple(args)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Our commands in their natural order, then those of plugins."""
+        """Returns harness's commands in their natural order, then those of plugins."""
         return [*COMMANDS, *sorted(_theirs(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by name, imported now; None when there is none."""
+        """Import a command by name; None if there is none."""
         if cmd_name in COMMANDS:
             command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
             assert isinstance(command, click.Command)
@@ -76,10 +82,10 @@ class LazyGroup(Group):
         return _theirs(ctx).get(cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Like click's; an error in a plugin's command names that plugin.
+        """Runs a command as click does; an error in a plugin's command names that plugin.
 
         Raises:
-            PluginError: it failed with an error that says nothing to whoever called it.
+            PluginError: it failed with an error whose message would not help the user.
         """
         try:
             return super().invoke(ctx)
@@ -94,7 +100,10 @@ class LazyGroup(Group):
                 raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing ours; a broken plugin does not keep anybody from help."""
+        """Write the list of commands, without importing harness's own.
+
+        A broken plugin does not prevent help.
+        """
         rows = [(name, help_text) for name, (_, help_text) in COMMANDS.items()]
         try:
             theirs = _theirs(ctx)
@@ -110,7 +119,7 @@ def _theirs(ctx: click.Context) -> dict[str, click.Command]:
 
 
 def _choice(ctx: click.Context) -> PluginChoice:
-    """The plugins that were chosen; help is asked for before the group itself is called."""
+    """Returns the chosen plugins; help is requested before the group itself is called."""
     return ctx.find_object(PluginChoice) or PluginChoice(ctx.params.get("blocked", ()))
 
 
@@ -156,9 +165,11 @@ def _check_stdout(*, mute: bool) -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line; whatever stops it becomes a message and an exit code.
 
-    The exit code is 0 when all is fine, and 1 when a check that was asked for does not hold. It is 2 for
-    wrong usage, bad input, or a machine that does not give what is needed. It is 130 after ctrl-C, 143 after
-    SIGTERM, 129 after SIGHUP, and 70 for a defect of `harness` itself.
+    The exit code is 0 if all is fine, and 1 if a requested check does not hold. It is 2 for wrong usage, bad
+    input, or
+    missing resources of the machine. It is 130 after ctrl-C, 143 after SIGTERM, 129 after SIGHUP, and 70 for
+    a defect
+    of `harness` itself.
     """
     own, mute = args is None, False  # whether the process is ours, and whether nobody could see results
     if args is None:

@@ -1,4 +1,4 @@
-"""The options that change a trace and its cluster, for every command that takes a trace."""
+"""The options that change a trace and its cluster, for every command that reads a trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _OF_TRACE = {
     "sample": ("SHARE[@SEED]", "Only so many of the jobs, each whole, chosen by the seed."),
     "priority_from": ("COLUMN=V:P,...", "Priorities by a column: queue=prod:100,*:0."),
     "priority_share": ("S:P,...[@SEED]", "Priorities of a share of each queue's jobs, as 0.2:1000@7."),
-    "tenants": ("STEPS", "Whose jobs are: column:user, top:20, hash:8, names, map:FILE; several by commas."),
+    "tenants": (
+        "STEPS",
+        "Tenants of the jobs: column:user, top:20, hash:8, names, map:FILE; several by commas.",
+    ),
 }
 _OF_CLUSTER = {"scale_cluster": ("FACTOR", "So many times the nodes and quotas, such as 1/8.")}
 _OF_FAILURES = {

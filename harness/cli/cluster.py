@@ -1,4 +1,4 @@
-"""`harness cluster`: checks manifests, changes them, and makes some to start from."""
+"""`harness cluster`: checks manifests, changes them, and makes initial ones."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def check(file: Path, *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
     FILE holds Kubernetes manifests as kubectl prints them, in YAML or JSON, also gzipped. It may be a folder
-    of such files, or - for standard input. Several are one cluster with commas between them. stderr names
-    what is not modelled. All faults are listed, and the exit code is 2.
+    of such files, or - for standard input. Several files with commas between them are one cluster. stderr
+    names the parts that are not modelled. All faults are listed; with faults, the exit code is 2.
     """
     from harness.base.errors import ClusterError, InputError
     from harness.cluster.load import load_cluster
@@ -76,15 +76,16 @@ Examples:
 @cluster.command(epilog=_CONVERT_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--to", required=True, type=click.Choice(["elasticquota", "kueue"]), help="Which quotas are wanted."
+    "--to", required=True, type=click.Choice(["elasticquota", "kueue"]), help="The kind of quotas to write."
 )
 @click.option("--keep", is_flag=True, help="Keep the quotas of FILE as well: one file for both.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file. [default: stdout]")
 def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """Turn ClusterQueues into elastic quotas, or elastic quotas into ClusterQueues.
 
-    Nominal quota is min, and nominal quota with borrowing limit is max. Prints the manifests of FILE with its
-    quotas converted; what has no counterpart is named on stderr.
+    Nominal quota becomes min, and nominal quota with borrowing limit becomes max, or the reverse. The command
+    prints the manifests of FILE with its quotas converted. stderr names the settings that have no
+    counterpart.
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
@@ -113,8 +114,8 @@ Examples:
 def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None:
     """Print manifests as `harness replay --patch` changes them.
 
-    The patches are laid over the manifests of FILE one after the other: each holds kind, name and the fields
-    that change of one or more objects. Comments are lost.
+    The patches are applied to the manifests of FILE one after the other. Each holds kind, name and the fields
+    that change, for one or more objects. Comments are lost.
     """
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import to_manifests
@@ -142,7 +143,7 @@ def _print_manifests(manifests: Sequence[Mapping[str, Any]], output: Path | None
 
 
 def _content(cluster: Cluster) -> dict[str, Any]:
-    """What a cluster holds, as JSON values."""
+    """Returns the content of a cluster as JSON values."""
     from harness.cluster.content import told
     from harness.cluster.flavor_nodes import rooms
     from harness.cluster.kinds.kueue_differences import counting_sentences
@@ -208,7 +209,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
-    """Flavor -> resource -> nominal quota."""
+    """Returns flavor -> resource -> nominal quota."""
     return {
         quotas.flavor: {resource: quota.nominal for resource, quota in quotas.resources.items()}
         for group in groups
@@ -217,7 +218,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
 
 
 def _report(content: Mapping[str, Any]) -> list[str]:
-    """The same for people: one table after the other, those without rows left out."""
+    """Returns the same for people: one table after the other, without empty ones."""
     nodes = content["nodes"]
     lines = [printable(f"{content['source']}: {_counts(content)}")]
     if content["plugin"] is not None:
@@ -303,7 +304,7 @@ def _amount(resource: str, amount: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns under a head, after an empty line; nothing without rows."""
+    """Returns aligned columns under a header, after an empty line; nothing without rows."""
     if not rows:
         return []
     return ["", *aligned([head, *rows], left=range(len(head))).split("\n")]

@@ -1,4 +1,4 @@
-"""`harness cluster events`: a table of what changed in a cluster, from a recording or from Prometheus."""
+"""`harness cluster events`: a table of the changes of a cluster, from a recording or from Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SERVERS = ("http://", "https://")
 _MOST_POINTS = 11_000
-"""Of a series in one answer: what Prometheus gives at most."""
+"""The most samples of a series that Prometheus puts into one answer."""
 
 
 @click.command(
@@ -36,21 +36,23 @@ Examples:
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
     help="A .csv or .parquet file. [default: CSV to stdout]",
 )  # fmt: skip
-@click.option("--from", "begin", metavar="TIME", help="Of a server: a date, or a time; in UTC by default.")
-@click.option("--to", "end", metavar="TIME", help="The same, for the end.")
+@click.option(
+    "--from", "begin", metavar="TIME", help="Start, for a server: a date, or a time; in UTC by default."
+)
+@click.option("--to", "end", metavar="TIME", help="End, likewise.")
 @click.option(
     "--step", default="1m", show_default=True, metavar="SPAN",
-    help="Of a server: how far samples are apart. A change is seen at the next one.",
+    help="Interval between samples of a server. A change is seen at the next sample.",
 )  # fmt: skip
-@click.option("--window", default="1d", show_default=True, metavar="SPAN", help="How much is asked at once.")
-@click.option("--selector", default="", metavar="MATCHERS", help="Of a server: which series of Kueue.")
+@click.option("--window", default="1d", show_default=True, metavar="SPAN", help="Span of one query.")
+@click.option("--selector", default="", metavar="MATCHERS", help="Selector of Kueue's series, for a server.")
 @click.option(
     "--timezone", default="UTC", show_default=True, metavar="ZONE",
     help="Of Slurm's times, which say none, such as Europe/Berlin.",
 )  # fmt: skip
 @click.option(
     "--header-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="Lines such as 'Authorization: Bearer ...' that are sent along.",
+    help="A file of headers to send, such as 'Authorization: Bearer ...'.",
 )  # fmt: skip
 def events(
     source: str,
@@ -63,7 +65,7 @@ def events(
     timezone: str,
     header_file: Path | None,
 ) -> None:
-    """Make a table of events of what changed in a cluster: for `harness replay --events`.
+    """Make a table of the changes in a cluster, for `harness replay --events`.
 
     SOURCE is a folder of `harness trace record` (quotas and nodes), the address of a Prometheus server with
     metrics of Kueue or kube-state-metrics, or a file of its answers. A file of what `sacctmgr -P show event`
@@ -132,7 +134,7 @@ def _asked(
     selector: str,
     header_file: Path | None,
 ) -> Watched:
-    """What a Prometheus server says."""
+    """Returns the changes according to a Prometheus server."""
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_fetch import seconds_of
     from harness.readers.events.quotas import METRICS, of_answers

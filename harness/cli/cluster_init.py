@@ -1,4 +1,4 @@
-"""`harness cluster init`: manifests to start from, made for a trace."""
+"""`harness cluster init`: makes initial manifests for a trace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
 
 _LABEL = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,50}[A-Za-z0-9])?")
-"""The name of a node label, short enough for numbered values."""
+"""The pattern of a node label's name, short enough for numbered values."""
 
 
 @click.command(
@@ -39,7 +39,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--target-load", default="0.8", show_default=True, metavar="LOAD",
-    help="Mean demand by capacity, where the trace does not say how large the machine was.",
+    help="Mean demand divided by capacity, for a trace without the size of its machine.",
 )  # fmt: skip
 @click.option(
     "--node", metavar="RESOURCE=AMOUNT,...", help="What one node has. [default: holds the largest pod]"
@@ -66,10 +66,10 @@ def init(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Write manifests to start from: nodes, one ClusterQueue a tenant in a cohort, and elastic quotas alike.
+    """Write manifests to start from: nodes, one ClusterQueue per tenant in a cohort, equal elastic quotas.
 
-    A real cluster would accept them, and a replay takes them with --cluster. With options that change the
-    trace, give a replay the same ones.
+    A real cluster would accept them, and a replay takes them with --cluster. If you use options that change
+    the trace, give the same ones to the replay.
     """
     from harness.base.options import factor
     from harness.cluster.manifests import dump_yaml
@@ -114,7 +114,7 @@ def _node(text: str) -> dict[str, int]:
 
 
 def _levels(text: str) -> dict[str, int]:
-    """Level -> how many of what is below it are in one domain, from the finest to the coarsest."""
+    """Returns level -> the number of next finer domains in one domain, from the finest to the coarsest."""
     from harness.cluster.kinds.core import HOSTNAME
 
     found: dict[str, int] = {}
@@ -132,7 +132,7 @@ def _levels(text: str) -> dict[str, int]:
 
 
 def _weights(path: Path) -> dict[str, Fraction]:
-    """Queue -> weight of a CSV file with a head; the first two columns count.
+    """Returns queue -> weight from a CSV file with a header; the first two columns count.
 
     Raises:
         OptionError: the file cannot be read, or a row is no queue with a weight.

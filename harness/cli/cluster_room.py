@@ -1,4 +1,4 @@
-"""What `harness cluster check` says of quotas beside the nodes of their flavors."""
+"""The comparison of quotas with the nodes of their flavors, for `harness cluster check`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.base.text import aligned, counted, printable
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Where quotas exceed nodes, and by how much, or that none does; nothing without nodes or quotas."""
+    """Yields lines about quotas that exceed nodes, or that none does; nothing without nodes or quotas."""
     if not rooms:
         return
     yield ""

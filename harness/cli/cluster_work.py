@@ -1,4 +1,4 @@
-"""What `harness cluster check` shows of a cluster's work: Workloads, Pods and PodDisruptionBudgets."""
+"""The work of a cluster for `harness cluster check`: Workloads, Pods and PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PODS = (_RUNS, _WAITS, "terminating", "on no node of these")
 
 
 def work_of(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
-    """Every Workload, Pod and PodDisruptionBudget, as JSON values."""
+    """Returns every Workload, Pod and PodDisruptionBudget, as JSON values."""
     return {
         "workloads": [
             {
@@ -58,7 +58,7 @@ def work_of(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
 
 
 def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tuple[str, ...]]]]:
-    """Heads and rows of tables for people: Workloads by ClusterQueue, Pods by namespace, each budget."""
+    """Returns tables for people: Workloads by ClusterQueue, Pods by namespace, each budget."""
     workloads = [(each["cluster_queue"], each["state"]) for each in content["workloads"]]
     pods = [(each["namespace"], each["state"]) for each in content["pods"]]
     budgets: list[tuple[str, ...]] = [
@@ -78,7 +78,7 @@ def work_tables(content: Mapping[str, Any]) -> list[tuple[Sequence[str], list[tu
 
 
 def _counted(several: Sequence[tuple[str, str]], states: Sequence[str]) -> list[tuple[str, ...]]:
-    """One row for each owner: how many there are in each state."""
+    """Returns one row for each owner, with its counts by state."""
     count = Counter(several)
     owners = dict.fromkeys(owner for owner, _ in several)
     return [(owner, *(f"{count[owner, state]:,}" for state in states)) for owner in owners]
@@ -93,7 +93,7 @@ def _state(workload: Workload) -> str:
 
 
 def _cluster_queue(cluster: Cluster, workload: Workload) -> str:
-    """The ClusterQueue that it holds quota of, or that its LocalQueue leads to; "" where there is none."""
+    """Returns the ClusterQueue whose quota it holds, or that its LocalQueue leads to; "" if there is none."""
     if workload.admission is not None:
         return workload.admission.cluster_queue
     found = cluster.cluster_queue_of(workload.namespace, workload.queue)
@@ -109,7 +109,7 @@ def _pod_state(cluster: Cluster, pod: Pod) -> str:
 
 
 def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Resource -> amount of all pods together, of what is asked for at all."""
+    """Returns resource -> total request of all pods, without zeros."""
     found: dict[str, int] = {}
     for requests, count in parts:
         for resource, amount in requests.items():
@@ -118,5 +118,5 @@ def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
 
 
 def _share(share: Share | None) -> int | str | None:
-    """A number of pods or a percentage, as manifests write it."""
+    """Returns a number of pods or a percentage, as manifests write it."""
     return None if share is None else f"{share.value}%" if share.percent else share.value

@@ -59,8 +59,8 @@ Examples:
 )
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
-    help="Compare N twins of every run, whose jobs arrive up to 30 s earlier or later; those that are not "
-    "kept beside the runs are replayed. Every difference then has an interval.",
+    help="Compare N twins of every run, in which jobs arrive up to 30 s earlier or later; missing twins "
+        "are replayed. Every difference then has an interval.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
@@ -83,12 +83,12 @@ def compare(
 ) -> None:
     """Compare finished runs of the same jobs: one table, the first run as given is the baseline.
 
-    It begins with a recommendation and the most important metrics; --all shows the others. One replay of
-    each run judges only waits, slowdown and lost work, where queues are not congested. With --shake every
-    change has a 95 % interval. ~ means neither better nor worse.
+    It begins with a recommendation and the most important metrics; --all shows the others. With one replay of
+    each run, only waits, slowdown and lost work are judged, and only if queues are not congested. With
+    --shake every change has a 95 % interval. ~ means neither better nor worse.
 
-    With --shake, --fail-on fails where the whole 95 % interval is beyond the bound. It passes as undecided
-    where the bound lies within the interval.
+    With --shake, --fail-on fails if the whole 95 % interval is beyond the bound. It passes as undecided if
+    the bound lies within the interval.
     """
     from harness.analysis.comparison import (
         Comparison,  # not by way of `harness.api`, which knows how to replay

@@ -1,4 +1,4 @@
-"""`harness completion`: what a shell needs to complete the command's words."""
+"""`harness completion`: prints the script with which a shell completes words of the command."""
 
 from __future__ import annotations
 

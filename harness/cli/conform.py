@@ -1,4 +1,4 @@
-"""`harness conform`: asks plugins what recorded components decided, and compares."""
+"""`harness conform`: compares answers of plugins with recorded decisions of components."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ Examples:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option("--component", metavar="NAME", help="Only cases of this component.")
 @click.option(
-    "--feature", "features", multiple=True, metavar="TAG", help="Only cases with this tag; all of several."
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="TAG",
+    help="Only cases with this tag; with several tags, only cases that have all.",
 )
 @click.option("--case", "case_id", metavar="ID", help="Only this case: print all of it, and an explanation.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes to use.")
@@ -50,8 +54,8 @@ def conform(
 ) -> None:
     """Compare plugins with recorded decisions of the real components that they model.
 
-    FILE holds cases, one a line: the state of a cluster, a question, and what the component's own code
-    answered. The exit code is 1 if a plugin answers any of them differently.
+    FILE holds cases, one per line: the state of a cluster, a question, and the answer of the component's own
+    code. The exit code is 1 if a plugin answers any of them differently.
     """
     from harness.base.errors import CheckError, InputError
     from harness.plugins.conformance import check, component_of, judge, read_cases
@@ -90,7 +94,7 @@ def conform(
 
 
 def _tables(report: Report) -> str:
-    """Agreement by component and by feature tag."""
+    """Returns tables of the agreement by component and by feature tag."""
     parts = []
     for component, total in sorted(report.components.items()):
         rows = [(component, "cases", "agree", ""), ("all", *_counts(total.cases, total.agree))]
@@ -114,7 +118,7 @@ def _counts(cases: int, agree: int) -> tuple[str, str, str]:
 
 
 def _content(report: Report) -> dict[str, Any]:
-    """The report as JSON values."""
+    """Returns the report as JSON values."""
     return {
         "cases": report.total.cases,
         "agree": report.total.agree,
@@ -158,7 +162,7 @@ def _whole_case(case: Case, verdict: Verdict, explanation: str, *, as_json: bool
 
 
 def _diff(case: Case, verdict: Verdict) -> list[str]:
-    """What differs in a case, and the objects that it is about."""
+    """Returns the differences of a case, and the objects that they concern."""
     lines = [f"{verdict.id}  [{', '.join(verdict.features)}]"]
     lines += _differing_fields(verdict, _SHOWN_DIFFERENCES)
     names = set(_names([verdict.differences[:_SHOWN_DIFFERENCES]]))
@@ -178,7 +182,7 @@ def _differing_fields(verdict: Verdict, limit: int) -> list[str]:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """Texts within a value that may be names of objects, without their namespaces."""
+    """Yields texts within a value that may be names of objects, without their namespaces."""
     if isinstance(value, str):
         yield value.rpartition("/")[2]
         yield from value.replace("[", ".").split(".")

@@ -1,4 +1,4 @@
-"""What sub-commands share: the plugins, loaded once and only when somebody asks for them."""
+"""Shared parts of sub-commands: the plugins, loaded once and only when they are needed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 ARGUMENTS = "harness.cli.arguments"
-"""Where a context's `meta` keeps the arguments as they were given."""
+"""The key in a context's `meta` for the arguments as they were given."""
 
 
 class PluginChoice:
-    """Which plugins to use; they are loaded when first needed.
+    """The choice of plugins; they are loaded when first needed.
 
     Args:
         blocked: plugins to leave out.
@@ -31,7 +31,7 @@ class PluginChoice:
         self._commands: Mapping[str, tuple[str, click.Command]] | None = None
 
     def load(self) -> Plugins:
-        """The plugins.
+        """Returns the plugins.
 
         Raises:
             PluginError: two of them clash, or a blocked one is not installed.
@@ -43,18 +43,18 @@ class PluginChoice:
         return self._loaded
 
     def commands(self, *, taken: Container[str] = ()) -> dict[str, click.Command]:
-        """The sub-commands that plugins add.
+        """Returns the sub-commands that plugins add.
 
         Args:
-            taken: names of our own commands.
+            taken: names of harness's own commands.
 
         Raises:
-            PluginError: a plugin fails to add its commands, or adds one that is there already.
+            PluginError: a plugin fails to add its commands, or adds one that already exists.
         """
         return {name: command for name, (_, command) in self._added(taken).items()}
 
     def owner(self, command: str, *, taken: Container[str] = ()) -> str:
-        """The plugin that adds a command; see `commands`."""
+        """Returns the plugin that adds a command; see `commands`."""
         return self._added(taken)[command][0]
 
     def _added(self, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
@@ -63,7 +63,10 @@ class PluginChoice:
         return self._commands
 
     def _third_parties(self) -> Plugins:
-        """The plugins of other distributions; ours add no commands, and help need not wait for them."""
+        """Returns the plugins of other distributions.
+
+        Harness's own add no commands, so help need not load them.
+        """
         from harness.plugins import load
         from harness.plugins.loading import third_parties
 
@@ -71,7 +74,7 @@ class PluginChoice:
 
 
 def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
-    """Name -> the plugin that adds the command, and the command."""
+    """Returns name -> the plugin that adds the command, and the command."""
     added: dict[str, tuple[str, click.Command]] = {}
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()
@@ -96,16 +99,16 @@ def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, c
 
 
 def command_line(ctx: click.Context) -> str:
-    """The command as it was given."""
+    """Returns the command as it was given."""
     return shlex.join(["harness", *ctx.find_root().meta.get(ARGUMENTS, ())])
 
 
 def complete_policies(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For the shell: names of policies that begin so."""
+    """Returns names of policies with this beginning, for completion by the shell."""
     return [name for name in loaded_plugins(ctx).policies.names() if name.startswith(incomplete)]
 
 
 def loaded_plugins(ctx: click.Context) -> Plugins:
-    """The plugins for a sub-command."""
+    """Returns the plugins for a sub-command."""
     choice = ctx.find_object(PluginChoice)
     return (choice or PluginChoice()).load()

@@ -1,4 +1,4 @@
-"""How a trace was read: all of it, or one line where its file says so, for `trace convert` told it once."""
+"""Sentences about how a trace was read: all, or one line if `trace convert` stored them in its file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _KEEPS = "parquet"
-"""The reader of what `trace convert` writes."""
+"""The reader of files that `trace convert` writes."""
 
 
 def conventions(trace: Trace) -> Iterator[str]:
-    """What is left out now, the conventions that are applied now, or where those are of long ago."""
+    """Yields rows left out now and conventions applied now, or the place of those of a conversion."""
     for reason, count in trace.left_out.items():
         yield f"left out: {count:,} rows: {reason}"
     if trace.reader == _KEEPS and trace.notes:

@@ -1,4 +1,4 @@
-"""`harness replay --step` and `--trace-policy`: a policy is watched while it replays."""
+"""`harness replay --step` and `--trace-policy`: observe a policy while it replays."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PROMPT = "-- Enter: next, q: quit --"
 
 
 class _Stop(KeyboardInterrupt):
-    """Ends a replay from within a cycle, as ctrl-C does; the engine takes other errors for the policy's own.
+    """Ends a replay from within a cycle, like ctrl-C; the engine would take other errors for the policy's.
 
     Args:
-        error: what is to be raised instead when the engine is left.
+        error: the error to raise instead when the engine is left.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -37,7 +37,7 @@ class _Stop(KeyboardInterrupt):
 
 
 def check_watched(requests: Sequence[Request], *, shaken: bool, as_json: bool) -> None:
-    """Check that a watched replay is a single replay, and that nothing else writes to stdout.
+    """Check that an observed replay is a single replay, and that nothing else writes to stdout.
 
     Raises:
         OptionError: there are several replays, or `--json` asks for a document on stdout.
@@ -65,16 +65,16 @@ def watched(
     command: str,
     quiet: bool,
 ) -> Run:
-    """Carry out a replay, printing what its policy hears and decides; one that is stored is made again.
+    """Carry out a replay, and print what its policy receives and decides; a stored run is made again.
 
     Args:
-        request: what is asked for.
-        plan: the same, prepared.
-        plugins: what it uses.
-        jobs: tell of the cycles that concern these; of all where there is none.
-        step: whether to wait for Enter after each cycle on the screen, where stdin and stdout are terminals.
+        request: the request.
+        plan: its plan.
+        plugins: the plugins that it uses.
+        jobs: show only cycles that concern these; all cycles if there are none.
+        step: whether to wait for Enter after each shown cycle, if stdin and stdout are terminals.
         command: the command line, for the run's provenance.
-        quiet: whether only results and errors are printed.
+        quiet: whether to print only results and errors.
 
     Raises:
         OptionError: there is no such job.
@@ -99,12 +99,12 @@ def watched(
 
 
 def _at_terminal() -> bool:
-    """Whether somebody can press Enter; Python has no streams for descriptors that were closed."""
+    """Returns True if a user can press Enter; Python has no streams for descriptors that were closed."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 class _Telling:
-    """Prints the cycles that are wanted, and waits where that is wanted; `origin` is that of `Observer`."""
+    """Prints the wanted cycles, and waits after them if wanted; `origin` is that of `Observer`."""
 
     def __init__(self, jobs: Collection[str], *, pauses: bool, origin: int) -> None:
         self.told = 0
@@ -114,7 +114,7 @@ class _Telling:
         self._observer: Observer | None = None
 
     def observe(self, policy: Policy) -> Policy:
-        """Stand before a policy."""
+        """Wrap a policy in an observer."""
         from harness.analysis.explanation.cycles import Observer
 
         # Whoever asks for all cycles gets those in which nothing happens, too.
@@ -122,7 +122,7 @@ class _Telling:
         return self._observer
 
     def tell_unfinished(self) -> None:
-        """Tell the cycle in which the replay failed, if it did so in one."""
+        """Print the cycle in which the replay failed, if it failed in one."""
         cycle = self._observer.unfinished if self._observer is not None else None
         if cycle is not None:
             self._tell(cycle)
@@ -146,7 +146,7 @@ class _Telling:
         """Wait for the user.
 
         Raises:
-            click.exceptions.Exit: it is enough.
+            click.exceptions.Exit: the user quits.
         """
         click.echo(_PROMPT, nl=False, err=True)
         answer = sys.stdin.readline()
@@ -156,10 +156,10 @@ class _Telling:
 
 
 def _check_jobs(jobs: Collection[str], plan: Plan) -> None:
-    """Check that jobs are there, in the trace or in the manifests.
+    """Check that jobs exist, in the trace or in the manifests.
 
     Raises:
-        OptionError: one is not.
+        OptionError: one does not.
     """
     from harness.analysis.explanation.names import close_to
     from harness.runs.questions import running_jobs

@@ -1,4 +1,4 @@
-"""`harness demo`: replays one of the traces that come with it, so that a first look ends with a verdict."""
+"""`harness demo`: replays a trace that comes with harness, so that a first look ends with a verdict."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Examples:
 def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output: Path, as_json: bool) -> None:
     """Replay a trace that comes with harness, on the cluster beside it; the first by default.
 
-    NAME is one of those that --list shows. The command that it stands for is printed first.
+    --list shows the names. The command first prints the equivalent replay command.
     """
     if listed and as_json:
         traces = [

@@ -1,4 +1,4 @@
-"""`harness diff`: where two runs of the same jobs part."""
+"""`harness diff`: finds where two runs of the same jobs diverge."""
 
 from __future__ import annotations
 

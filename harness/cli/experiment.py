@@ -1,4 +1,4 @@
-"""`harness experiment`: what came of many replays."""
+"""`harness experiment`: shows the results of many replays."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from harness.cli.screen import show_table
 _EXPERIMENT = click.argument("experiment", metavar="DIR", type=click.Path(path_type=Path))
 _OBJECTIVES = click.option(
     "--objective", "objectives", multiple=True, metavar="METRIC[{SCOPE}]",
-    help="What settings are judged by; may be repeated. [default: wait.first_start.p95, disruption.lost, "
+    help="A metric to judge settings by; may be repeated. [default: wait.first_start.p95, disruption.lost, "
     "fairness.share_deviation]",
 )  # fmt: skip
 _WHERE = click.option(
-    "--where", multiple=True, metavar="NAME=VALUE", help="Only items that are set so; may be repeated."
+    "--where", multiple=True, metavar="NAME=VALUE", help="Only items with this setting; may be repeated."
 )
 _PAGE = Path("experiment.html")
 
@@ -32,7 +32,7 @@ Examples:
   harness experiment compare results/small-sweep 0 1""",
 )
 def experiment() -> None:
-    """Show what an experiment found, compare its settings, or write a report of it."""
+    """Show the results of an experiment, compare its settings, or write a report of it."""
 
 
 @experiment.command(
@@ -47,8 +47,8 @@ Examples:
 def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) -> None:
     """Print best and worst settings, the effect of each factor, and the frontier.
 
-    The frontier are the settings that no other one beats: none is as good in all objectives and better in
-    one. Means are over seeds, with their 95 % intervals.
+    The frontier has the settings that no other one beats. A setting beats another if it is as good in all
+    objectives and better in one. Means are over seeds, with their 95 % intervals.
     """
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged
@@ -58,10 +58,10 @@ def show(experiment: Path, objectives: tuple[str, ...], where: tuple[str, ...]) 
 
 
 def _pairs(where: tuple[str, ...]) -> dict[str, str]:
-    """`NAME=VALUE` texts.
+    """Returns `NAME=VALUE` texts as a mapping.
 
     Raises:
-        OptionError: a text is not of that form.
+        OptionError: a text has another form.
     """
     found = {}
     for text in where:
@@ -87,7 +87,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="A page that needs nothing else, or text for a pull request. [default: as FILE ends, else html]",
+    help="A self-contained page, or text for a pull request. [default: as FILE ends, else html]",
 )  # fmt: skip
 @click.pass_context
 def report(
@@ -98,7 +98,7 @@ def report(
     output: Path | None,
     form: str | None,
 ) -> None:
-    """Write a report: the frontier, who wins and loses there, effects, and what pairs of factors do."""
+    """Write a report: the frontier, its winners and losers, effects, and interactions of pairs of factors."""
     from harness.studies.experiments.experiment import Experiment
     from harness.studies.experiments.objectives import Judged
     from harness.studies.experiments.report import report as made

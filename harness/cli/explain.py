@@ -1,4 +1,4 @@
-"""`harness explain`: what happened to a job, in a queue, or at an instant."""
+"""`harness explain`: explains what happened to a job, in a queue, or at an instant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Examples:
 )
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("job", required=False)
-@click.option("--queue", metavar="NAME", help="Tell of a queue instead of a job.")
+@click.option("--queue", metavar="NAME", help="Explain a queue instead of a job.")
 @click.option(
     "--at", metavar="TIME",
     help="Explain one instant. Give a time as the run writes times, or a duration, such as 30d12h.",
@@ -30,9 +30,9 @@ Examples:
 def explain(
     run: Path, job: str | None, queue: str | None, at: str | None, everything: bool, as_json: bool
 ) -> None:
-    """Tell the life of a job of a finished run: why it waited, what admitted it, who preempted it and why.
+    """Explain the life of a job of a finished run: why it waited, what admitted it, who preempted it and why.
 
-    It tells only what the run recorded, in the same words for all plugins.
+    It uses only the records of the run, in the same words for all plugins.
     """
     from harness.analysis.explanation.explain import explain as answer_to
     from harness.runs.run import Run
@@ -43,5 +43,5 @@ def explain(
         click.echo(json.dumps(answer.to_json(), default=str))
         return
     if opened.is_record:
-        click.echo("a record of what happened, no simulation: why, it does not say\n")
+        click.echo("a record of what happened, not a simulation: it has no reasons\n")
     click.echo(answer.text(everything=everything))

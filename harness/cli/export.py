@@ -1,4 +1,4 @@
-"""`harness export`: a finished run in the formats of other tools."""
+"""`harness export`: writes a finished run in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -45,18 +45,19 @@ Examples:
     "--from", "since", metavar="TIME",
     help="Export only later times. Give a time as the run writes times, or a duration, such as 30d12h.",
 )  # fmt: skip
-@click.option("--to", "until", metavar="TIME", help="Only what is earlier.")
+@click.option("--to", "until", metavar="TIME", help="Export only earlier times.")
 @click.option(
     "--step", metavar="DURATION",
-    help=f"From one sample of openmetrics to the next. [default: {_STEP}]",
+    help=f"Interval between samples of openmetrics. [default: {_STEP}]",
 )  # fmt: skip
 def export(
     run: Path, form: str, output: Path | None, since: str | None, until: str | None, step: str | None
 ) -> None:
     """Write a finished run for another tool.
 
-    For perfetto queues and nodes are tracks, jobs and pods slices, and preemptions flows. What is allocated
-    and pending are counters. For openmetrics it has the levels of the timeline at regular times.
+    In the perfetto format, queues and nodes are tracks, jobs and pods are slices, and preemptions are flows.
+    Allocated and pending amounts are counters. The openmetrics format has the levels of the timeline at
+    regular times.
     """
     from harness.analysis.export.window import part_of
     from harness.runs.run import Run
@@ -80,7 +81,7 @@ def export(
 
 
 def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> None:
-    """Whole or not at all, with the same bytes for the same run.
+    """Write a file, whole or not at all, with the same bytes for the same run.
 
     Raises:
         InputError: it cannot be written.

@@ -1,4 +1,4 @@
-"""What a user sees of an error: one message on stderr, an exit code, and no traceback unless asked for."""
+"""Presents errors to users: one message on stderr, an exit code, and a traceback only on request."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from harness.base.errors import HarnessError
 from harness.base.text import printable
 
 USAGE = 2
-"""The exit code for wrong usage, bad input, and a machine that does not give what is needed."""
+"""The exit code for wrong usage, bad input, and missing resources of the machine."""
 
 DEFECT = 70
-"""The exit code for a defect of `harness` itself: EX_SOFTWARE of BSD, far from those that say something."""
+"""The exit code for a defect of `harness` itself: EX_SOFTWARE of BSD, far from codes with another meaning."""
 
 _SIGNALLED = 128
-"""Added to the number of the signal that ended a command: 130 after ctrl-C, as shells have it."""
+"""Is added to the number of the signal that ended a command: 130 after ctrl-C, as in shells."""
 
 
 class Ended(KeyboardInterrupt):
     """A signal asks the process to end.
 
     Args:
-        number: the signal's.
+        number: the number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -41,12 +41,12 @@ class Ended(KeyboardInterrupt):
 
 
 def open_what_is_closed() -> bool:
-    """Let a standard stream that the caller closed (`harness ... 2>&-`) be one that leads nowhere.
+    """Replace standard streams that the caller closed (`harness ... 2>&-`) by ones without a target.
 
-    Python has None in its place; and the first file that is opened would get the stream's number.
+    Python has None in their place, and the first file opened would get the stream's number.
 
     Returns:
-        Whether there is nowhere to write results to.
+        True if results have no target.
     """
     mute = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -58,7 +58,7 @@ def open_what_is_closed() -> bool:
 def end_like_ctrl_c() -> None:
     """Let SIGTERM and SIGHUP end a command as ctrl-C does, so that nothing is left half-written.
 
-    One that is ignored (`nohup`) stays ignored.
+    An ignored signal (`nohup`) stays ignored.
     """
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -72,7 +72,7 @@ def _end(number: int, _: object) -> NoReturn:
 
 @contextmanager
 def warnings_in_words() -> Iterator[None]:
-    """While a command runs, what code warns of is a line on stderr, without the place in the code."""
+    """Print warnings during a command as lines on stderr, without the place in the code."""
 
     def tell(message: Warning | str, *_: object, **__: object) -> None:
         click.echo(printable(f"warning: {message}"), err=True)
@@ -83,7 +83,7 @@ def warnings_in_words() -> Iterator[None]:
 
 
 def ended(error: BaseException, *, debug: bool) -> int:
-    """Say what went wrong; answers the exit code.
+    """Print what went wrong; returns the exit code.
 
     Args:
         error: whatever stopped the command.
@@ -125,7 +125,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
 
 
 def _in_a_line(error: BaseException) -> str:
-    """What a defect is, and what it happened in: that is a note of one line, longer ones are tracebacks."""
+    """Returns a defect's text, with its context: notes of one line, because longer ones are tracebacks."""
     told = traceback.TracebackException(type(error), error, None)
     notes, told.__notes__ = told.__notes__ or [], None  # else the last line would be one of them
     about = "; ".join(note for note in notes if "\n" not in note)
@@ -134,10 +134,11 @@ def _in_a_line(error: BaseException) -> str:
 
 
 def is_shortage(error: BaseException) -> bool:
-    """Whether there was no memory, as told otherwise than by `MemoryError`.
+    """Returns True if memory ran out in a way that is not reported by `MemoryError`.
 
-    polars panics where the system gives it no memory, or no thread, which needs memory, too. Compiled modules
-    end without saying anything where their memory cannot be mapped, which Python reports in words of its own.
+    polars panics if the system gives it no memory, or no thread, which needs memory, too. Compiled modules
+    end
+    silently if their memory cannot be mapped, which Python reports in its own words.
     """
     if isinstance(error, SystemError):
         return "error return without exception set" in str(error)
@@ -159,7 +160,7 @@ def _say(text: str) -> None:
 
 
 def _misplaced(error: click.ClickException) -> str:
-    """A hint for an option that a sub-command does not have because it stands before the sub-command."""
+    """Returns a hint about an option that belongs before the sub-command."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.ctx.parent is None:
         return ""
     known = [name for option in error.ctx.find_root().command.params for name in option.opts]
@@ -169,10 +170,10 @@ def _misplaced(error: click.ClickException) -> str:
 
 
 def _detach_broken_streams() -> bool:
-    """Let what can no longer be written go nowhere, so that the interpreter ends in peace.
+    """Detach streams that can no longer be written, so that the interpreter ends without errors.
 
     Returns:
-        Whether the standard output is such a stream.
+        True if the standard output is such a stream.
     """
     broken = False
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""`harness forecast`: when what waits in a live cluster starts."""
+"""`harness forecast`: predicts when waiting jobs of a live cluster start."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ Examples:
 @click.option(
     "--cluster", "clusters", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH[,PATH...]",
     required=True,
-    help="What kubectl get prints of a live cluster, with its Workloads or Pods. Given several times, it is "
-    "said what each cluster changes for each workload against the first.",
+    help="What kubectl get prints of a live cluster, with its Workloads or Pods. Given several times, "
+        "the forecast shows the difference of each cluster from the first, by workload.",
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="What to change of the cluster, as harness replay takes it: when would they start then?",
+    help="Changes to the cluster, in the form of harness replay: when would work start then?",
 )  # fmt: skip
 @click.option(
     "--history", type=click.Path(path_type=Path), metavar="TRACE",
@@ -49,7 +49,7 @@ Examples:
 @click.option("--reader", metavar="NAME", help="The format of the history.")
 @click.option(
     "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
-    help="A Job, Pod, Workload or other job: when would it start, and whom would it displace?",
+    help="A Job, Pod, Workload or other job: when would it start, and which jobs would it displace?",
 )  # fmt: skip
 @click.option(
     "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
@@ -59,18 +59,20 @@ Examples:
 @loss_model
 @click.option(
     "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",
-    help="How many futures are played.",
+    help="Number of futures to simulate.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of all draws.")
 @click.option(
-    "--horizon", default="7d", show_default=True, metavar="TIME", help="How far futures are played at most."
+    "--horizon", default="7d", show_default=True, metavar="TIME", help="Longest time to simulate in a future."
 )
 @click.option(
     "--now", metavar="TIME",
-    help="When PATH was made, such as 2026-01-31T08:00:00Z. [default: the last that it says of its work]",
+    help="When PATH was made, such as 2026-01-31T08:00:00Z. [default: the latest time of work in it]",
 )  # fmt: skip
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes. [default: one a core]")
-@click.option("--dask", metavar="ADDRESS", help="Play futures on the workers of this Dask scheduler.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes. [default: one per core]"
+)
+@click.option("--dask", metavar="ADDRESS", help="Simulate futures on the workers of this Dask scheduler.")
 @click.option(
     "--calibrate", type=click.IntRange(min=0), default=40, show_default=True, metavar="N",
     help="Forecast at N moments of a history with recorded starts, too: intervals are as wide as these "
@@ -80,7 +82,7 @@ Examples:
     "--backtest", type=click.IntRange(min=1), metavar="N",
     help="Forecast at N moments of the second half of the history, and compare with what happened then.",
 )  # fmt: skip
-@click.option("--all", "every", is_flag=True, help="All rows of all tables.")
+@click.option("--all", "every", is_flag=True, help="Show all rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -107,7 +109,7 @@ def forecast(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Say when what waits in a cluster starts, and who is likely to be preempted.
+    """Forecast when waiting work in a cluster starts, and which jobs are likely to be preempted.
 
     Run times are drawn from the history: of the same user, queue, size and kind of name, given how long a job
     has run. What comes later is drawn from the same weekdays. Each future is played through the scheduler's
@@ -157,12 +159,12 @@ def _read(path: Path | None) -> Cluster:
 
 
 def printable_lines(table: str) -> str:
-    """A text whose lines have no signs that steer a terminal."""
+    """Returns a text without characters that control a terminal, line by line."""
     return "\n".join(printable(line) for line in table.split("\n"))
 
 
 def _moment(text: str) -> int:
-    """A date, microseconds since 1970; in UTC where it has no offset."""
+    """Returns a date in microseconds since 1970; in UTC if it has no offset."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -172,7 +174,7 @@ def _moment(text: str) -> int:
 
 
 def _watch(*, shown: bool) -> Callable[[int, int], None] | None:
-    """Tells how many futures are played, on a terminal."""
+    """Returns a function that shows on a terminal how many futures are played."""
     if not shown or not can_redraw():
         return None
 

@@ -1,4 +1,4 @@
-"""A group of commands: what it lists of each, and what it answers to a mistyped one."""
+"""A group of commands that lists them with whole sentences and corrects mistyped ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 200
 
 
 class Group(click.Group):
-    """Like click's, with whole sentences about its commands, and a hint whatever click's version."""
+    """A click group that lists whole sentences about its commands, and gives hints in every version."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the first sentence about each command; click's own list cuts it off at the end of the line."""
@@ -24,7 +24,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Like click's, but a mistyped command says what was probably meant."""
+        """Finds a command as click does; a mistyped one gives a hint about what was probably meant."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             hint = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)

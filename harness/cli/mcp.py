@@ -1,4 +1,4 @@
-"""`harness mcp`: questions as tools of the Model Context Protocol."""
+"""`harness mcp`: answers questions as tools of the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Examples:
     help="How much memory the process of a question may have.",
 )  # fmt: skip
 def mcp(folders: tuple[Path, ...], seconds: float, memory: str) -> None:
-    """Answer questions of assistants over stdio: simulate, forecast, what_if, explain, compare, list_runs.
+    """Answer questions of AI assistants over stdio: simulate, forecast, what_if, explain, compare, list_runs.
 
     Only files below the folders are read. Each question is answered by a process of its own, which is ended
     when its time is over.

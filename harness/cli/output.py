@@ -1,4 +1,4 @@
-"""Files that commands write beside their runs, such as manifests and pages; they never overwrite an input."""
+"""Files that commands write outside runs, such as manifests and pages; they never overwrite an input."""
 
 from __future__ import annotations
 
@@ -12,38 +12,39 @@ from harness.base.text import printable
 from harness.cli.screen import put
 
 STDOUT = Path("-")
-"""Where what is written goes to stdout."""
+"""The path that stands for stdout."""
 
 _MARKDOWN = (".md", ".markdown")
 
 
 def spare(source: Path, output: Path, what: str = "file") -> None:
-    """Make sure that a command does not write over what it reads.
+    """Check that a command does not overwrite its input.
 
     Args:
-        source: what is read.
-        output: what is to be written.
-        what: how messages call the source.
+        source: the input.
+        output: the file to write.
+        what: the name of the source in messages.
 
     Raises:
         InputError: both are one file.
     """
     if output.exists() and source.exists() and output.samefile(source):
-        raise InputError(f"{output} is the {what} itself", hint="give what is written another name")
+        raise InputError(f"{output} is the {what} itself", hint="give the output another name")
 
 
 def parquet_target(positional: Path | None, option: Path | None) -> Path:
-    """Where a trace is written: given as an argument or with -o.
+    """Returns the path for a trace, given as an argument or with -o.
 
     Raises:
-        OptionError: it is given twice or not at all, or its name has another suffix than `.parquet`, by which
-            readers know the format.
+        OptionError: it is given twice or not at all, or lacks the suffix `.parquet`, by which readers know
+            the
+            format.
     """
     if positional is not None and option is not None:
-        raise OptionError(f"where to write is given twice: {positional} and -o {option}", hint="give one")
+        raise OptionError(f"the output is given twice: {positional} and -o {option}", hint="give one")
     target = positional or option
     if target is None:
-        raise OptionError("there is nothing to write to", hint="give OUT.parquet, or -o OUT.parquet")
+        raise OptionError("no output file is given", hint="give OUT.parquet, or -o OUT.parquet")
     if target.suffix != ".parquet":
         raise OptionError(
             f"{target} does not end with .parquet, but the command writes Parquet",
@@ -56,7 +57,7 @@ def write_output(output: Path, text: str) -> None:
     """Write a text file, whole or not at all, with the same line ends everywhere.
 
     Raises:
-        InputError: it cannot be written; whatever was there before is untouched.
+        InputError: it cannot be written; an existing file stays as it was.
     """
     try:
         with whole_file(output) as file:
@@ -68,7 +69,7 @@ def write_output(output: Path, text: str) -> None:
 
 
 def remove_output(output: Path) -> None:
-    """Remove what a command wrote before, if it did.
+    """Remove the file that a command wrote before, if it exists.
 
     Raises:
         InputError: it cannot be removed.
@@ -80,17 +81,17 @@ def remove_output(output: Path) -> None:
 
 
 def is_page(form: str | None, output: Path | None) -> bool:
-    """Whether a report is a page, and not Markdown: what is asked for, else what its file is called."""
+    """Returns True if a report is a page rather than Markdown, by the option, else by the file's name."""
     if form is None:
         return output is None or output.suffix.lower() not in _MARKDOWN
     return form == "html"
 
 
 def deliver(text: str, place: Path) -> None:
-    """Write a text file and say where it is, or the text itself to stdout.
+    """Write a text file and print its path, or print the text itself to stdout.
 
     Raises:
-        InputError: it cannot be written; whatever was there before is untouched.
+        InputError: it cannot be written; an existing file stays as it was.
     """
     if place == STDOUT:
         put(text)

@@ -1,4 +1,4 @@
-"""`--set`: which option a text sets, and of what plugin."""
+"""`--set`: finds the option that a text sets, and its plugin."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
 def assign(
     settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec] = ()
 ) -> Mapping[str, dict[str, Any]]:
-    """`[PREFIX.]KEY=VALUE` texts as the options of each label.
+    """Returns label -> options, from `[PREFIX.]KEY=VALUE` texts.
 
-    A prefix is a label, or a plugin's name for all its labels. What is said of a label counts more than what
-    is said of a plugin, and that more than a bare key; among equals the last one counts.
+    A prefix is a label, or a plugin's name for all its labels. A setting for a label precedes one for a
+    plugin, and
+    that precedes a bare key. Among equals the last one counts.
 
     Args:
         settings: the texts.
-        policies: what is replayed under which label.
-        readers: whose options are no options of a replay, to say so.
+        policies: the replayed policies with their labels.
+        readers: the readers; their options are no options of a replay, and the error says so.
 
     Raises:
-        OptionError: no plugin declares the key, or a text is not of that form.
+        OptionError: no plugin declares the key, or a text has another form.
     """
     of_label = {label: (label,) for _, label in policies}
     of_plugin = {
@@ -60,7 +61,7 @@ def assign(
 def _unknown(
     text: str, key: str, policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec]
 ) -> OptionError:
-    """Nobody has an option of that name."""
+    """Returns the error for an option that no plugin has."""
     prefix, _, name = key.rpartition(".")
     known = [option.name for spec, _ in policies for option in spec.options]
     if prefix and name in known:

@@ -1,4 +1,4 @@
-"""`harness plugins` lists plugins and why one failed to load, and starts a new one."""
+"""`harness plugins`: lists plugins and why some failed to load, and starts a new one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Examples:
 )
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool, kueue_version: str | None) -> None:
-    """List plugins: where they come from, what they register with which options, and which are broken.
+    """List plugins: their origin, the names and options that they register, and the broken ones.
 
     `new` writes the package of another one.
     """
@@ -57,7 +57,7 @@ plugins.add_command(new)
 
 
 def _report(loaded: Plugins) -> Iterator[str]:
-    """The plugins in a table, then what they register, kind by kind."""
+    """Yields the plugins in a table, then their registrations, kind by kind."""
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
         brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
@@ -114,7 +114,7 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 
 def _brings(loaded: Plugins, owner: str) -> str:
-    """What a plugin registers: `reader parquet, swf; metric waiting`."""
+    """Returns the registrations of a plugin: `reader parquet, swf; metric waiting`."""
     kinds = (
         (registry.kind, [spec.name for spec in registry if spec.owner == owner])
         for registry in loaded.registries

@@ -1,4 +1,4 @@
-"""`harness plugins --kueue-version`: what a release of Kueue decides differently from the newest."""
+"""`harness plugins --kueue-version`: shows how a release of Kueue decides differently from the newest one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _WIDTH = 100
 
 
 def told_of_release(text: str, *, as_json: bool) -> Iterator[str]:
-    """The differences in sentences with links, and the gates that only one of both has; by lines.
+    """Yields the differences in sentences with links, and the gates that only one of both has; line by line.
 
     Raises:
-        OptionError: no release that is known.
+        OptionError: the release is unknown.
     """
     from harness.cluster.kinds.kueue_differences import differences, gates_of_its_own, gates_that_it_lacks
     from harness.cluster.kinds.kueue_releases import NEWEST, release_named

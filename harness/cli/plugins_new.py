@@ -1,4 +1,4 @@
-"""`harness plugins new`: the package of a plugin of one's own."""
+"""`harness plugins new`: writes the package of a new plugin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Examples:
 def new(ctx: click.Context, name: str, kind: str) -> None:
     """Write the package of a plugin into the new folder NAME.
 
-    It installs, passes its own tests and works as it is; the commands that do so are printed.
+    The package works as it is and passes its own tests. The command prints how to install, test and use it.
     """
     from harness.plugins.scaffold.package import commands, new_package
 
@@ -40,7 +40,7 @@ def new(ctx: click.Context, name: str, kind: str) -> None:
 
 
 def _trace() -> str:
-    """A trace to try it on: the one that is replayed fastest, where it was installed."""
+    """Returns a trace to try the plugin on: the one with the fastest replay, if it was installed."""
     try:
         return str(bundled_path(next(iter(BUNDLED))).resolve())
     except InputError:

@@ -1,4 +1,4 @@
-"""How far replays have come: one line for each on a terminal, and nothing anywhere else."""
+"""Shows the progress of replays: one line for each on a terminal, and nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _ERASE_ABOVE = "\033[A\033[K"
 
 
 class ProgressBars:
-    """Bars with jobs, simulated time, rate, and how long it takes at that until all jobs have arrived.
+    """Bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
 
-    They are drawn on stderr where that is a terminal that can go back to the beginning of a line, and not
-    under CI, whose terminals are logs. They have no colours, so that NO_COLOR has nothing to say about them.
+    They are drawn on stderr if that is a terminal that can return to the beginning of a line. They are not
+    drawn under
+    CI, whose terminals are logs. They have no colours, so NO_COLOR does not concern them.
 
     Args:
-        labels: what is replayed.
-        jobs: how many jobs will arrive at most.
-        shown: whether it is wanted at all.
+        labels: the labels of the replays.
+        jobs: the most jobs that will arrive.
+        shown: whether to draw them at all.
     """
 
     def __init__(self, labels: Sequence[str], jobs: int, *, shown: bool) -> None:
@@ -49,16 +50,16 @@ class ProgressBars:
 
     @property
     def watch(self) -> Callable[[int, int, int], None] | None:
-        """Hears how far a replay has come: its number, the simulated time, and the jobs that arrived."""
+        """Receives the progress of a replay: its number, the simulated time, and the jobs that arrived."""
         return self._update if self._shown else None
 
     def over(self, number: int) -> None:
-        """A replay is over: its line goes."""
+        """Remove the line of a finished replay."""
         if self._lines.pop(number, None) is not None:
             self._draw()
 
     def say(self, lines: Iterable[str]) -> None:
-        """Say something above the bars."""
+        """Print lines above the bars."""
         self._erase()
         for line in lines:
             click.echo(printable(line), err=True)
@@ -102,14 +103,14 @@ class ProgressBars:
         return _cut(printable(f"{before}{'█' * filled}{'░' * (bar - filled)}{after}"), most)
 
     def _left(self, arrived: int, rate: float) -> str:
-        """When the last job will have arrived, at this rate; nothing where that is not known."""
+        """Returns the time until the last job will have arrived, at this rate; "" if unknown."""
         if rate <= 0 or arrived >= self._jobs:
             return ""
         return f"  {format_duration(ceil((self._jobs - arrived) / rate) * SECOND)} left"
 
 
 def _size() -> tuple[int, int]:
-    """Columns and lines of the terminal."""
+    """Returns the columns and lines of the terminal."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -118,7 +119,7 @@ def _size() -> tuple[int, int]:
 
 
 def _cut(line: str, most: int) -> str:
-    """As much of a line as fits; one that wraps could not be erased."""
+    """Returns as much of a line as fits; one that wraps could not be erased."""
     while columns(line) > most:
         line = line[:-1]
     return line

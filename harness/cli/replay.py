@@ -1,4 +1,4 @@
-"""`harness replay`: the main job."""
+"""`harness replay`: the main command."""
 
 from __future__ import annotations
 
@@ -58,17 +58,18 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=str), metavar="[NAME=]PATH",
-    help="What to change of the cluster, as manifests with kind, name and the fields that change. Every "
+    help="Changes to the cluster, as manifests with kind, name and the fields that change. Every "
     "plugin is replayed on it unchanged and with each patch, as PLUGIN@base and PLUGIN@NAME.",
 )  # fmt: skip
 @click.option(
     "--events", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="A table (CSV or Parquet) of what changes over time of quotas and nodes, for each cluster; "
+    help="A table (CSV or Parquet) of changes of quotas and nodes over time, for each cluster; "
     "--patch FILE replays without it and with it.",
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="[LABEL.]KEY=VALUE",
-    help="An option of the plugin of that label, or of all that have it; `harness plugins` lists them.",
+    help="An option of the plugin with that label, or of all plugins that have it; `harness plugins` "
+        "lists them.",
 )  # fmt: skip
 @interrupted
 @click.option("--until", metavar="TIME", help="Stop at this time after the trace's origin, such as 7d.")
@@ -82,17 +83,17 @@ Examples:
 @calibrated(cluster=True, failures=True)
 @click.option(
     "--at-start", type=click.Choice(["empty", "dump"]),
-    help="Whether the replay begins with the Workloads and Pods of the manifests, or without. "
-    "[default: empty for a trace with dates from before what the manifests know, else dump]",
+    help="Begin with the Workloads and Pods of the manifests (dump), or without (empty). [default: "
+        "empty for a trace with dates from before the manifests' own, else dump]",
 )  # fmt: skip
 @unfinished_work
 @click.option(
     "--ignore-events", is_flag=True,
-    help="Replay a plugin that does not hear of what changes of the cluster as if nothing changed.",
+    help="Replay a plugin that is not notified of cluster changes as if nothing changed.",
 )  # fmt: skip
 @click.option(
     "--drop-impossible", is_flag=True,
-    help="Leave out jobs that could never start with one of the plugins; their number is said and kept.",
+    help="Leave out jobs that could never start with one of the plugins; their number is shown and kept.",
 )  # fmt: skip
 @click.option(
     "--reader", metavar="NAME", help="The trace's format; by default its suffix or first bytes decide."
@@ -106,12 +107,13 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
-    help="Replay N twins of every run, whose jobs arrive up to 30 s earlier or later, and compare over them: "
+    help="Replay N twins of every run, in which jobs arrive up to 30 s earlier or later, and compare them: "
     "every difference then has an interval. Further: N,arrivals=5m,ties,durations=1%,priorities.",
 )  # fmt: skip
 @click.option(
     "--step", is_flag=True,
-    help="Show what the policy hears and decides, and wait for Enter after each cycle (q quits); without a "
+    help="Show the events and decisions of the policy, and wait for Enter after each cycle (q quits); "
+        "without a "
     "terminal all cycles are printed.",
 )  # fmt: skip
 @click.option(
@@ -120,14 +122,14 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--isolated", "alone", is_flag=True,
-    help="Replay the jobs of each quota alone too, with no more than its nominal quota, and measure who is "
-    "worse off together: fairness.finish_time and fairness.sharing_violations. It takes about as long as "
-    "the runs; with --shake it is done of every twin too, and takes about as long as these.",
+    help="Also replay the jobs of each quota alone, with its nominal quota, and measure which are worse "
+        "off together: fairness.finish_time and fairness.sharing_violations. It takes about as long as "
+    "the runs; with --shake it is also done for every twin, and takes about as long as these.",
 )  # fmt: skip
 @click.option(
     "--idle-causes", "idle", is_flag=True,
     help="Replay each run once more to judge why jobs wait, and measure what was idle by cause (idle.*). It "
-    "takes up to three times as long; with --shake it is done of every twin too.",
+    "takes up to three times as long; with --shake it is also done for every twin.",
 )  # fmt: skip
 @click.option("--all", "every", is_flag=True, help="Show all headlines, not only the most important ones.")
 @click.option("--notes", "every_note", is_flag=True, help="Show every note below the table, not only four.")
@@ -294,7 +296,7 @@ def _failing(failures: Failures | None) -> Calibration | None:
 
 
 def _shake(text: str | None) -> Shake | None:
-    """Which twins are asked for."""
+    """Returns the requested twins."""
     if text is None:
         return None
     from harness.trace.shake import Shake
@@ -305,7 +307,7 @@ def _shake(text: str | None) -> Shake | None:
 def _chosen(
     names: Iterable[str], settings: Iterable[str], plugins: Plugins
 ) -> tuple[list[tuple[PolicySpec, str]], Mapping[str, dict[str, Any]]]:
-    """The policies with their labels, and label -> options."""
+    """Returns the policies with their labels, and label -> options."""
     from harness import api
     from harness.runs.identity import look_at
 
@@ -318,7 +320,7 @@ def _chosen(
 def _preface(
     trace: Trace, worlds: Sequence[World], plans: Sequence[tuple[World, Plan]], *, selected: bool
 ) -> list[str]:
-    """What a reader should know before the replay begins; `selected` if no plugin was named."""
+    """Returns lines for the user before the replay begins; `selected` if no plugin was named."""
     lines = [f"trace: {trace.path}, {trace.frame.height:,} rows", *conventions(trace)]
     lines += dict.fromkeys(f"assumed: {sentence}" for world in worlds for sentence in world.cluster.assumed)
     lines += _told("assumed", worlds, [(world, plan, plan.assumed) for world, plan in plans])
@@ -336,7 +338,7 @@ def _preface(
 
 
 def _of_world(world: World, *, selected: bool) -> Iterator[str]:
-    """Where a cluster comes from, and which plugin it selects."""
+    """Yields the source of a cluster, and the plugin that it selects."""
     cluster, of_it = world.cluster, f" {world.name}" if world.name else ""
     if world.name or not cluster.assumed:
         yield f"cluster{of_it}: {cluster.source}"
@@ -351,9 +353,9 @@ def _of_world(world: World, *, selected: bool) -> Iterator[str]:
 def _told(
     what: str, worlds: Sequence[World], said: Iterable[tuple[World, Plan, Iterable[str]]]
 ) -> Iterator[str]:
-    """Sentences about replays, each once; with whose it is where it is not of all.
+    """Yields sentences about replays, each once, with the replays that it concerns unless these are all.
 
-    That is a cluster's name for what all plugins say of a cluster, else the labels.
+    They are named by a cluster if all plugins give the sentence for it, else by their labels.
     """
     every = [(world, plan, list(filter(None, sentences))) for world, plan, sentences in said]
     of: dict[str, list[tuple[World, Plan]]] = {}
@@ -373,7 +375,7 @@ def _check_measured(runs: Iterable[Run]) -> None:
     """Check that no metric failed.
 
     Raises:
-        PluginError: one did.
+        PluginError: one failed.
     """
     told = [f"{run.label}: {sentence}" for run in runs for sentence in run.unmeasured.values()]
     if told:
@@ -388,7 +390,7 @@ def _check_ends(runs: Iterable[Run]) -> None:
     """Check that every replay came to its end.
 
     Raises:
-        StoppedError: one was ended because it went nowhere.
+        StoppedError: one was stopped because it made no progress.
     """
     told = [(run, run.stopped) for run in runs if run.stopped is not None]
     if not told:

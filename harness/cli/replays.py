@@ -1,4 +1,4 @@
-"""The replays of one command: what is stored is answered, the others are made, and each is reported."""
+"""Carries out the replays of one command: stored runs are used, others are made, and each is reported."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def carried_out(
     command: str,
     quiet: bool,
 ) -> list[Run]:
-    """The run of each request.
+    """Returns the run of each request.
 
     Args:
-        requests: what is asked for.
-        plans: the same, prepared.
-        plugins: what they use.
-        jobs: how many jobs will arrive at most.
-        workers: how many replays are made at once; by default as many as there are cores and memory for.
+        requests: the requests.
+        plans: their plans.
+        plugins: the plugins that they use.
+        jobs: the most jobs that will arrive.
+        workers: how many replays to make at once; by default as many as cores and memory allow.
         command: the command line, for the runs' provenance.
-        quiet: whether only errors are printed.
+        quiet: whether to print only errors.
 
     Raises:
         HarnessError: some replays failed; the runs of the others are kept.
@@ -84,20 +84,20 @@ def shaken(
     command: str,
     quiet: bool,
 ) -> Comparison:
-    """The same comparison over twins of its runs; those that are not stored are replayed.
+    """Returns the same comparison over twins of its runs; twins that are not stored are replayed.
 
     Args:
-        comparison: of the runs.
-        shake: which twins.
-        plugins: gives what they use.
-        isolated: whether they are measured against their quotas alone, as the runs were.
-        idle: whether it is judged of them why jobs wait, as of the runs.
-        workers: how many replays are made at once.
+        comparison: the comparison of the runs.
+        shake: the twins.
+        plugins: returns the plugins that they use.
+        isolated: whether to measure them against their quotas alone, as the runs were.
+        idle: whether to judge why their jobs wait, as for the runs.
+        workers: how many replays to make at once.
         command: the command line, for the twins' provenance.
-        quiet: whether only errors are printed.
+        quiet: whether to print only errors.
 
     Raises:
-        HarnessError: the runs have not the same jobs; or some replays failed, and the twins of the others are
+        HarnessError: the runs have different jobs; or some replays failed, and the twins of the others are
             kept.
     """
     from harness.analysis.comparison import Comparison
@@ -125,7 +125,7 @@ def shaken(
 def isolated(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """The runs with what is measured of each of their quotas alone; what is not stored is replayed.
+    """Returns the runs with measurements of each quota alone; missing replays are made.
 
     Raises:
         HarnessError: some replays failed; the others are kept.
@@ -144,7 +144,7 @@ def isolated(
 def judged(
     runs: Sequence[Run], plugins: Plugins, *, workers: int | None, command: str, quiet: bool
 ) -> list[Run]:
-    """The runs with what is judged of why jobs wait; a run that keeps it is not replayed again.
+    """Returns the runs with the judged causes of waiting; runs that have them are not replayed again.
 
     Raises:
         HarnessError: some replays failed; the others are kept.
@@ -180,7 +180,7 @@ def _ending_of_twins(run: Run, twins: Sequence[Run]) -> str:
 def _tell(
     outcomes: Mapping[int, Run | BaseException], told: int, progress: ProgressBars, *, quiet: bool
 ) -> int:
-    """Tell what came of replays, in the order in which they were asked for; answers how many were told."""
+    """Report results of replays in the order of the requests; returns how many were reported."""
     while told in outcomes:
         outcome = outcomes[told]
         if not quiet and not isinstance(outcome, BaseException):
@@ -190,7 +190,7 @@ def _tell(
 
 
 def ending(run: Run) -> str:
-    """What came of a replay, in a line."""
+    """Returns the result of a replay, in a line."""
     if run.measured_again:
         return f"{run.label}: measured again, kept in {run.path} (--force replays it)"
     if run.stored:

@@ -1,4 +1,4 @@
-"""`harness report`: finished runs as one page."""
+"""`harness report`: writes a page about finished runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--format", "form", type=click.Choice(["html", "markdown"]),
-    help="A page that needs nothing else, or text for a pull request. [default: as FILE ends, else html]",
+    help="A self-contained page, or text for a pull request. [default: as FILE ends, else html]",
 )  # fmt: skip
 @click.option(
     "--baseline",
@@ -68,9 +68,9 @@ def report(
     workers: int | None,
     interactive: bool,
 ) -> None:
-    """Write a report of finished runs of the same jobs: figures, charts, and what they rest on.
+    """Write a report of finished runs of the same jobs: figures, charts, and the data behind them.
 
-    Where twins are kept of all runs (`harness replay --shake`), figures and verdicts are of these.
+    If all runs have kept twins (`harness replay --shake`), figures and verdicts are over these.
     """
     from harness import api
     from harness.analysis.comparison import Comparison
@@ -87,7 +87,7 @@ def report(
 
 
 def _shaken(ctx: click.Context, comparison: Comparison, text: str | None, workers: int | None) -> Comparison:
-    """The same comparison over twins: those that are asked for, else those that are kept of several runs."""
+    """Returns the comparison over twins: the requested ones, else those that all runs have stored."""
     from harness.cli.replays import shaken
     from harness.studies.twins import Twins, kept_shake
     from harness.trace.shake import Shake

@@ -1,4 +1,4 @@
-"""Options of commands that replay: who schedules, what interruptions cost, where runs are kept."""
+"""Options of commands that replay: the scheduler, the cost of interruptions, the folder of runs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,27 @@ loss_model = click.option(
     "--on-preemption", default="restart", show_default=True, metavar="MODEL",
     help="What a preempted job loses: restart, resume, or checkpoint=INTERVAL[,restore=COST].",
 )  # fmt: skip
-"""Adds the option that says what a preemption costs."""
+"""Adds the option for the cost of a preemption."""
 
 _OF_PREEMPTIONS = (
     loss_model,
     click.option(
         "--grace-period", default="30s", show_default=True, metavar="TIME",
-        help="How long preempted pods keep their resources, for jobs that do not say.",
+        help="How long preempted pods keep their resources, for jobs that do not give it.",
     ),
     click.option(
         "--startup", default="0s", show_default=True, metavar="TIME",
-        help="How long pods take until they are ready, before a job's run time counts, where the trace has "
-        "no column for it.",
+        help="How long pods take until they are ready, before a job's run time counts, if the trace has "
+            "no column for it.",
     ),
 )  # fmt: skip
 
 
 def one_plugin(default: str) -> Callable[[_F], _F]:
-    """Adds the options that name one plugin and set its options; `default` says which one it is else."""
+    """Returns a decorator that adds options for one plugin and its options.
+
+    `default` describes the default.
+    """
     named = click.option(
         "-p", "--plugin", "name", metavar="NAME", shell_complete=complete_policies,
         help=f"Scheduler plugin. [default: {default}]",
@@ -45,7 +48,7 @@ def one_plugin(default: str) -> Callable[[_F], _F]:
 
 
 def interrupted(command: _F) -> _F:
-    """Adds the options that say what pods and jobs lose when they begin and end."""
+    """Adds the options for what pods and jobs lose when they begin and end."""
     for option in reversed(_OF_PREEMPTIONS):
         command = option(command)
     return command
@@ -59,20 +62,20 @@ _OF_WORK = (
     ),
     click.option(
         "--seed", type=int, default=0, show_default=True, metavar="N",
-        help="Of the run times that are drawn; twins have draws of their own.",
+        help="Seed of the drawn run times; twins have their own draws.",
     ),
 )  # fmt: skip
 
 
 def unfinished_work(command: _F) -> _F:
-    """Adds the options that say how long unfinished work of the manifests runs."""
+    """Adds the options for how long unfinished work of the manifests runs."""
     for option in reversed(_OF_WORK):
         command = option(command)
     return command
 
 
 def kept(command: _F) -> _F:
-    """Adds the option that says where runs are kept."""
+    """Adds the option for the folder that holds runs."""
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
         metavar="DIR", help="Runs are kept as DIR/TRACE/RUN.",

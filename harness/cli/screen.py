@@ -1,7 +1,7 @@
-"""What reaches a terminal: text that steers nothing, our own colours and redrawn lines; what it can show.
+"""Output to a terminal: harmless text, harness's own colours and redrawn lines, and the terminal's limits.
 
-All text for a terminal passes `Screen`, which takes from it what could steer a terminal. What is to steer it
-is ours alone, and goes by `steer` and `show_table`. Pipes and files get bytes as they are.
+All text for a terminal passes `Screen`, which removes whatever could control the terminal. Only `steer` and
+`show_table` send control characters, and only harness's own. Pipes and files get bytes unchanged.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)
-"""A verdict stands behind a change, at the end of a column."""
+"""A verdict is after a change, at the end of a column."""
 
 _KEPT = re.compile(r"([\n\t]+)")
-"""Lines and tabs are all that text may steer."""
+"""The only control characters that text may contain: line ends and tabs."""
 
 
 class Screen:
-    """A terminal's stream that only takes text, and nothing in it that could steer the terminal.
+    """A terminal's stream that only accepts text, and removes whatever could control the terminal.
 
     Args:
         stream: the stream of the terminal.
@@ -55,7 +55,7 @@ class Screen:
 
 
 def harmless(text: str) -> str:
-    """Text with its lines and tabs, and with signs in place of what else could steer a terminal."""
+    """Returns text with its line ends and tabs, and visible signs in place of other control characters."""
     return "".join(part if part.isprintable() else _cleared(part) for part in _KEPT.split(text))
 
 
@@ -64,7 +64,7 @@ def _cleared(part: str) -> str:
 
 
 def guard_terminals() -> None:
-    """Let all that goes to a terminal by stdout or stderr pass a `Screen`."""
+    """Let all output to a terminal by stdout or stderr pass a `Screen`."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
@@ -72,7 +72,7 @@ def guard_terminals() -> None:
 
 
 def steer(sequence: str) -> None:
-    """Let our own control characters redraw lines on stderr."""
+    """Send harness's own control characters to stderr, to redraw lines."""
     stream = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr
     stream.write(sequence)
     stream.flush()
@@ -90,27 +90,27 @@ class _Decoded:
 
 
 def binary_stdout() -> BinarySink:
-    """Where bytes of text go: as they are to a pipe or a file, harmless to a terminal."""
+    """Returns the target for bytes of text: unchanged to a pipe or a file, harmless to a terminal."""
     return _Decoded() if sys.stdout.isatty() else sys.stdout.buffer
 
 
 def put(text: str) -> None:
-    """Write text for another program to stdout, as it is; click would cut sequences out of names."""
+    """Write text for another program to stdout, unchanged; click would cut sequences out of names."""
     click.echo(text, nl=False, color=True)
 
 
 def terminal_width() -> int | None:
-    """How many columns stdout has; None where it is no terminal, so that lines may be as long as they are."""
+    """Returns the columns of stdout; None if it is no terminal, so that lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def can_redraw() -> bool:
-    """Whether stderr is a terminal that can go back to the beginning of a line, and no log, as under CI."""
+    """Returns True if stderr is a terminal that can redraw a line, and not a log, as under CI."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 
 def show_table(table: str) -> None:
-    """Print a table, with its verdicts in colours where stdout is a terminal and NO_COLOR is not set."""
+    """Print a table, with verdicts in colours if stdout is a terminal and NO_COLOR is not set."""
     if not isinstance(sys.stdout, Screen) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         click.echo(table)
         return

@@ -1,4 +1,4 @@
-"""`harness simulate`: would a job start now, whom would it preempt, and what would help?"""
+"""`harness simulate`: would a job start now, which jobs would it preempt, and what would help?"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Examples:
 @click.option("--at", metavar="TIME", help="That instant: as the trace writes times, or a duration.")
 @click.option(
     "--patch", "patches", multiple=True, type=click.Path(path_type=Path), metavar="PATH",
-    help="What to change of the cluster before, as harness replay takes it; may be repeated.",
+    help="Changes to the cluster beforehand, in the form of harness replay; may be repeated.",
 )  # fmt: skip
 @one_plugin("Kueue's where there are ClusterQueues, else default-preemption")
 @loss_model
@@ -60,10 +60,10 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--shape", metavar="RESOURCE=AMOUNT,...",
-    help="What each pod of that gang asks for, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
+    help="Request of each pod of that gang, such as nvidia.com/gpu=8,cpu=32,memory=200Gi.",
 )  # fmt: skip
-@click.option("--queue", metavar="NAME", help="Of this queue alone.")
-@click.option("--all", "every", is_flag=True, help="All rows of all tables.")
+@click.option("--queue", metavar="NAME", help="Only for this queue.")
+@click.option("--all", "every", is_flag=True, help="Show all rows of all tables.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 @click.pass_context
 def simulate(
@@ -84,11 +84,11 @@ def simulate(
     every: bool,
     as_json: bool,
 ) -> None:
-    """Say whether jobs would start now, whom they would preempt, and what would help those that wait.
+    """Show whether jobs would start now, which jobs they would preempt, and what would help waiting ones.
 
-    The scheduler's plugin plays one instant: that in which the jobs are submitted. Without a job it is said
-    of each workload that waits. The exit code is 0 where all jobs that are submitted start now, 3 where one
-    does not, 4 where one can never start.
+    The scheduler's plugin simulates one instant, in which the jobs are submitted. Without a job, the answer
+    is about each waiting workload. The exit code is 0 if all submitted jobs start now, 3 if one does not, 4
+    if one can never start.
     """
     from harness.studies.simulation.asking import Question
     from harness.studies.simulation.text import text
@@ -114,25 +114,25 @@ def simulate(
 def _check(
     jobs: Sequence[Path], *, each: bool, largest: str | None, shape: str | None, queue: str | None
 ) -> None:
-    """Check that options belong together.
+    """Check that options go together.
 
     Raises:
         OptionError: they do not.
     """
     if each and not jobs:
-        raise OptionError("--each is about jobs that are submitted", hint="name the files of some")
+        raise OptionError("--each needs jobs to submit", hint="name their files")
     if (largest is None) != (shape is None):
-        raise OptionError("--largest is about pods of a --shape: give both")
+        raise OptionError("--largest and --shape go together: give both")
     if queue is not None and largest is None:
-        raise OptionError("--queue is about --largest", hint="jobs name their queues themselves")
+        raise OptionError("--queue goes with --largest", hint="jobs name their queues themselves")
     if largest is not None and jobs:
-        raise OptionError("--largest asks about no job", hint="leave the files out")
+        raise OptionError("--largest takes no job", hint="leave the files out")
 
 
 def _read(
     path: Path | None, trace: Path | None, patches: Sequence[Path], plugins: Plugins
 ) -> tuple[Cluster | None, str]:
-    """The cluster, patched, and who schedules it where nobody says."""
+    """Returns the cluster, patched, and the default scheduler."""
     from harness.cluster.load import load_cluster
     from harness.runs.inputs import cluster_for, default_plugin, read_trace
     from harness.studies.forecasting.from_files import scheduler_of
@@ -142,7 +142,9 @@ def _read(
     elif path is not None:
         cluster = load_cluster(path)
     else:
-        raise OptionError("nothing says what is asked about", hint="--cluster names a dump, --trace a trace")
+        raise OptionError(
+            "neither a cluster nor a trace is given", hint="--cluster names a dump, --trace a trace"
+        )
     for patch in patches:
         cluster = cluster.patched(patch)
     return cluster, default_plugin(cluster) if trace is not None else scheduler_of(cluster)

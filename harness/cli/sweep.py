@@ -1,4 +1,4 @@
-"""`harness sweep`: many replays as one experiment."""
+"""`harness sweep`: makes many replays as one experiment."""
 
 from __future__ import annotations
 
@@ -33,15 +33,21 @@ Examples:
 @click.argument("words", nargs=-1, required=True, metavar="[items|run] SPEC.yaml|TRACE...")
 @click.option(
     "-p", "--plugin", "names", multiple=True, metavar="NAME[@LABEL]",
-    help="Of traces without a specification: a plugin; may be repeated.",
+    help="A plugin, for traces without a specification; may be repeated.",
 )  # fmt: skip
-@click.option("--cluster", metavar="PATH", help="The same: manifests. [default: as harness replay has it]")
+@click.option(
+    "--cluster",
+    metavar="PATH",
+    help="Manifests, for traces without a specification. [default: as for harness replay]",
+)
 @click.option(
     "--vary", multiple=True, metavar="NAME=VALUE,...",
     help="What varies, besides a specification or instead of one: a setting of harness replay, an option of "
     "a plugin, or a knob of the cluster; may be repeated.",
 )  # fmt: skip
-@click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="So many draws of the trace's weeks.")
+@click.option(
+    "--seeds", metavar="N", type=click.IntRange(min=1), help="Number of draws of the trace's weeks."
+)
 @click.option("--item", metavar="N", type=click.IntRange(min=0), help="With run: the number of the item.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
@@ -52,7 +58,7 @@ Examples:
     help="Run N items at once, each in its own process. [default: the cores, or fewer if memory "
     "is short]",
 )  # fmt: skip
-@click.option("--dask", metavar="ADDRESS", help="Make them on the workers of this Dask scheduler.")
+@click.option("--dask", metavar="ADDRESS", help="Run items on the workers of this Dask scheduler.")
 @click.option("--dry-run", is_flag=True, help="List the items, and estimate their CPU time by a short pilot.")
 @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
 @click.pass_context
@@ -70,11 +76,11 @@ def sweep(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Replay many settings as one experiment, and put what they lead to into one table.
+    """Replay many settings as one experiment, and put their results into one table.
 
-    What varies is said by a file, or by --vary; all combinations are replayed. What is there already is not
-    made again, so the same command goes on where it was stopped. `items` lists the items, one a line, and
-    `run` makes one of them, for the arrays of a batch system.
+    A file or --vary names the settings that vary; all combinations are replayed. Existing items are not made
+    again, so the same command continues a stopped sweep. `items` lists the items, one per line, and `run`
+    makes one of them, for the arrays of a batch system.
     """
     from harness.studies.dask_executor import dask_executor
     from harness.studies.experiments.preparation import prepared
@@ -109,7 +115,7 @@ def _spec(
     vary: tuple[str, ...],
     seeds: int | None,
 ) -> Spec:
-    """The experiment of a command line."""
+    """Returns the experiment of a command line."""
     from dataclasses import replace
 
     from harness.studies.experiments.names import label_of
@@ -123,7 +129,7 @@ def _spec(
         if len(paths) > 1 or names or cluster:
             raise OptionError(
                 f"{paths[0]} says what is replayed",
-                hint="besides a specification, only --vary and --seeds are allowed",
+                hint="beside a specification, only --vary and --seeds are allowed",
             )
         spec = more_varied(load_spec(Path(paths[0])), varied)
         return spec if seeds is None else replace(spec, seeds=replace(spec.seeds or Seeds(1), count=seeds))
@@ -137,7 +143,7 @@ def _spec(
 
 
 def _run_one(made: Sweep, item: int) -> None:
-    """Make one item, or say that it is there.
+    """Make one item, or report that it exists.
 
     Raises:
         CheckError: it failed.
@@ -151,7 +157,7 @@ def _run_one(made: Sweep, item: int) -> None:
 
 
 def _listed(made: Sweep) -> str:
-    """The items, one a line."""
+    """Returns the items, one a line."""
     from harness.studies.experiments.store import value_text
 
     factors = [factor.name for factor in made.bench.spec.factors]
@@ -164,7 +170,7 @@ def _listed(made: Sweep) -> str:
 
 
 def _estimated(made: Sweep) -> str:
-    """What is still to be made, and about how long that takes."""
+    """Returns the number of missing items, and about how long they take."""
     from harness.base.units import SECOND, format_duration
     from harness.studies.experiments.time_estimate import PILOT_JOBS, estimated
 
@@ -182,7 +188,7 @@ def _check_failures(experiment: Experiment) -> None:
     """Check that no item failed.
 
     Raises:
-        CheckError: some did; a table of them is printed.
+        CheckError: some failed; prints a table of them.
     """
     failed = experiment.items.filter(state="failed")
     if failed.is_empty():
@@ -197,6 +203,6 @@ def _check_failures(experiment: Experiment) -> None:
     click.echo(aligned(rows, left=range(1, len(names) + 2)), err=True)
     raise CheckError(
         f"{failed.height:,} of {experiment.items.height:,} items failed",
-        hint=f"the others are kept; {experiment.root / 'failed'} has all that was said, and sweeping again "
-        "makes what failed once more",
+        hint=f"the others are kept; {experiment.root / 'failed'} has all error messages, and sweeping "
+        f"again repeats the failed ones",
     )

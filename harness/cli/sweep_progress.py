@@ -1,4 +1,4 @@
-"""How far an experiment has come: one line on a terminal, and nothing anywhere else."""
+"""Shows the progress of an experiment: one line on a terminal, and nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ERASE = "\r\033[K"
 
 
 class SweepBar:
-    """Items that are done, running, failed, and when the last one will be over.
+    """Items that are done, running, failed, and the estimated end.
 
-    What was there before, what came of all and what failed is said anywhere.
+    The number of stored items, the result and the failures are printed anywhere.
 
     Args:
-        shown: whether it is wanted at all.
+        shown: whether to show it at all.
     """
 
     def __init__(self, *, shown: bool) -> None:
@@ -44,7 +44,7 @@ class SweepBar:
             self._say(f"{_told(state)}; {state.seconds:.1f} CPU-s of replays in {wall}")
 
     def update(self, state: State, made: Made | None) -> None:
-        """Told at the beginning, and of each item that was made."""
+        """Update the line at the beginning, and after each item."""
         self._state = state
         if made is None:
             self._began = time.monotonic()

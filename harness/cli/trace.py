@@ -67,8 +67,8 @@ def check(
 ) -> None:
     """Check a trace against every rule of the schema.
 
-    All faults are listed, and the exit code is 2; for a trace without faults one line says so. With --cluster
-    jobs that could never start are named, and they are faults where that is so with every plugin.
+    All faults are listed; with faults, the exit code is 2. For a trace without faults, one line says so.
+    --cluster also names jobs that could never start; they are faults if that is so with every plugin.
     """
     from harness.cli.trace_check import checked
 
@@ -110,10 +110,10 @@ def info(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Say what a trace is: span, tenants, sizes, durations, the load it offers, and what is missing.
+    """Describe a trace: span, tenants, sizes, durations, its load, and the data that it lacks.
 
-    The mean load is resource-time divided by the time from the first to the last submission. The peak is what
-    would run at once if every job started when it was submitted.
+    The mean load is resource-time divided by the time from the first to the last submission. The peak is the
+    amount that would run at once if every job started when it was submitted.
     """
     from harness.cli.trace_info import document, report
     from harness.trace.summary import summarize
@@ -132,7 +132,7 @@ Examples:
   harness trace lint traces/philly.parquet --cluster traces/philly.cluster.yaml --scale-cluster 4"""
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--cluster", type=click.Path(path_type=Path), help="What it is to be replayed on.")
+@click.option("--cluster", type=click.Path(path_type=Path), help="Manifests of the cluster for the replay.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @from_file
 @calibrated(cluster=True)
@@ -146,10 +146,10 @@ def lint(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Say what of a trace will mislead: each finding with its figure and what to do about it.
+    """Find properties of a trace that mislead: each finding has its figure and a remedy.
 
-    A cluster far too big or too small, silences, bursts, durations that were cut, tenants of one job, ids
-    that are used twice, units that look wrong. A finding is no fault: the exit code is 0.
+    It finds a cluster far too big or too small, silences, bursts, durations that were cut, tenants of one
+    job, ids that are used twice, and units that look wrong. A finding is no fault: the exit code is 0.
     """
     from harness.cluster.load import load_cluster
     from harness.runs.impossible import verdicts
@@ -197,10 +197,10 @@ def calibrate(
     settings: tuple[str, ...],
     calibration: Calibration,
 ) -> None:
-    """Say which scale of arrivals or of the cluster offers a wanted load.
+    """Compute the scale of arrivals or of the cluster that gives a wanted load.
 
-    The load is resource-time of all jobs by the time from the first to the last submission and the capacity
-    of the scarcest resource. Nothing is changed: give one of the options to `harness replay`.
+    The load is the resource-time of all jobs, divided by the time from the first to the last submission and
+    by the capacity of the scarcest resource. Nothing is changed: give one of the options to `harness replay`.
     """
     from harness import api
     from harness.base.options import factor
@@ -244,8 +244,8 @@ def convert(
 ) -> None:
     """Convert a trace of any format that a reader knows to canonical Parquet.
 
-    Prints the conventions that were applied and which rows were left out, by reason; the file keeps both.
-    With --map a job table of any columns is read: Parquet, JSON or text.
+    The command prints the conventions that were applied, and by reason the rows that were left out; the file
+    keeps both. --map reads a job table with any columns: Parquet, JSON or text.
     """
     from harness.trace.write import write_trace
 
@@ -276,7 +276,7 @@ _TABLE = "table"
 
 
 def _suggested(ctx: click.Context, file: Path) -> str:
-    """A mapping to start from for a table, which nothing applies."""
+    """Returns an initial mapping for a table; nothing applies it."""
     from harness.trace.choose import require_readable
 
     draft = loaded_plugins(ctx).reader(_TABLE).draft
@@ -287,5 +287,5 @@ def _suggested(ctx: click.Context, file: Path) -> str:
 
 
 def _further(files: Sequence[Path]) -> list[str]:
-    """The setting that names further files of a table."""
+    """Returns the setting that names further files of a table."""
     return ["also=" + "\n".join(map(str, files))] if files else []

@@ -1,4 +1,4 @@
-"""What `harness trace check` finds: faults of a trace, and jobs that could never start on a cluster."""
+"""The findings of `harness trace check`: faults of a trace, and jobs that could never start on a cluster."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found.
+    """The findings.
 
     Attributes:
-        faults: what has to be repaired, each with its place.
-        hint: what to do about them, where that is known.
-        remarks: what else should be known.
-        jobs, queues: how many there are; 0 where the trace cannot be read.
-        left_out: reason -> how many rows.
-        impossible: what plugins say of jobs that can never start; only those that name some.
+        faults: faults to repair, each with its place.
+        hint: what to do about them, if known.
+        remarks: further remarks.
+        jobs, queues: their numbers; 0 if the trace cannot be read.
+        left_out: reason -> number of rows.
+        impossible: verdicts of plugins about jobs that can never start; only those that name some.
     """
 
     faults: tuple[str, ...]
@@ -38,7 +38,7 @@ class Checked:
     impossible: tuple[Verdict, ...] = ()
 
     def document(self, file: Path, cluster: Path | None) -> dict[str, Any]:
-        """The same as JSON values."""
+        """Returns the findings as JSON values."""
         return {
             "schema": "1",
             "path": str(file),
@@ -56,13 +56,14 @@ class Checked:
 
 
 def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, plugins: Plugins) -> Checked:
-    """Read a trace and look at it.
+    """Read a trace and check it.
 
     Args:
-        read: reads it, and checks it against the schema and what a cluster has.
-        cluster: what it is to be replayed on, or None.
-        plugins: who says which jobs can never start there; those with which none can, for every plugin that
-            the cluster is made for, are faults.
+        read: reads it, and checks it against the schema and the cluster.
+        cluster: the cluster for its replay, or None.
+        plugins: the plugins that find jobs that can never start there. Jobs that cannot start with any plugin
+            that
+            suits the cluster are faults.
     """
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint
@@ -103,9 +104,9 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
 
 
 def _that_fit(trace: Trace, cluster: Cluster) -> Trace | None:
-    """The jobs of queues that a cluster has which are no larger than all of it; None where there are none.
+    """Returns the jobs whose queues the cluster has and that fit all of it; None if there are none.
 
-    Of those with a priority class that it does not have nothing can be said.
+    It ignores jobs with a priority class that the cluster lacks.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""`harness trace fetch`: what Prometheus scraped, as a file of answers or as a trace."""
+"""`harness trace fetch`: fetches Prometheus' samples, as a file of answers or as a trace."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ Examples:
 )
 @click.argument("url")
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option("--from", "begin", required=True, metavar="TIME", help="A date, or a time; in UTC by default.")
-@click.option("--to", "end", required=True, metavar="TIME", help="The same, for the end.")
-@click.option("--window", default="1h", show_default=True, metavar="SPAN", help="How much is asked at once.")
+@click.option(
+    "--from", "begin", required=True, metavar="TIME", help="Start: a date, or a time; in UTC by default."
+)
+@click.option("--to", "end", required=True, metavar="TIME", help="End, likewise.")
+@click.option("--window", default="1h", show_default=True, metavar="SPAN", help="Span of one query.")
 @click.option(
     "--selector", default='job="kube-state-metrics"', show_default=True, metavar="MATCHERS",
-    help="Which series, as between braces.",
+    help="Selector of the series, as between braces.",
 )  # fmt: skip
 @click.option(
     "--header-file", type=click.Path(path_type=Path), metavar="FILE",
-    help="Lines such as 'Authorization: Bearer ...' that are sent along.",
+    help="A file of headers to send, such as 'Authorization: Bearer ...'.",
 )  # fmt: skip
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE",
@@ -57,10 +59,10 @@ def fetch(
     header_file: Path | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Fetch what Prometheus scraped of kube-state-metrics between two times, and keep it or make a trace.
+    """Fetch samples of kube-state-metrics between two times from Prometheus, and keep them or make a trace.
 
     OUTPUT.json or .json.gz keeps the answers, for `harness trace convert`; OUTPUT.parquet is a trace. The
-    server is only read.
+    command only reads from the server.
     """
     from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_file import account, open_file
@@ -93,10 +95,10 @@ def fetch(
 
 
 def _write(output: Path, pages: Iterable[Page]) -> None:
-    """Write answers one after the other, and say how much that is.
+    """Write answers one after the other, and print their number and size.
 
     Raises:
-        InputError: there is none with any series, or the file cannot be written.
+        InputError: no answer has any series, or the file cannot be written.
     """
     from harness.base.files.whole import whole_file
 
@@ -127,10 +129,10 @@ def _write(output: Path, pages: Iterable[Page]) -> None:
 
 
 def seconds_of(option: str, text: str) -> int:
-    """The seconds since 1970 of a date or a time.
+    """Returns the seconds since 1970 of a date or a time.
 
     Raises:
-        OptionError: it is none.
+        OptionError: the text is neither.
     """
     try:
         moment = datetime.fromisoformat(text)

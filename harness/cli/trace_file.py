@@ -1,4 +1,4 @@
-"""How a command takes a trace file: the options that say how it is read, and reading it."""
+"""Trace files in commands: the options for reading them, and the reading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def from_file(command: _F) -> _F:
-    """Adds the options that say how a file is read: `reader` and `settings`."""
+    """Adds the options for reading a file: `reader` and `settings`."""
     command = click.option(
         "--set",
         "settings",
@@ -34,7 +34,7 @@ def from_file(command: _F) -> _F:
 
 
 def account(trace: Trace, target: Path) -> str:
-    """What was written of a trace, what was left out, and what was assumed."""
+    """Returns text about the rows written, those left out, and the assumptions."""
     from harness.trace.misnamed import sentences
 
     lines = [f"{trace.rows_read:,} records read, {trace.frame.height:,} rows written to {target}"]
@@ -52,10 +52,10 @@ def open_file(
     *,
     hashed: bool = True,
 ) -> Trace:
-    """The trace in a file, read as the options say; `hashed` as for `open_trace`.
+    """Returns the trace in a file, read with the options; `hashed` is as for `open_trace`.
 
     Raises:
-        OptionError: a setting without a value, or one that the reader does not have.
+        OptionError: a setting has no value, or the reader does not have it.
         TraceError: the file cannot be read or breaks the schema.
     """
     from harness.trace.trace import open_trace

@@ -1,4 +1,4 @@
-"""`harness trace from-run`: the trace of a run, with what happened in the run as its record."""
+"""`harness trace from-run`: makes the trace of a run, with the run's events as its record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Examples:
 def from_run(
     ctx: click.Context, run: Path, target: Path | None, output: Path | None, file: Path | None
 ) -> None:
-    """Write the trace of a run, with starts, ends and evictions of the run as what is recorded.
+    """Write the trace of a run, with its starts, ends and evictions as recorded ones.
 
     The plugin `recorded` replays them, and `harness validate` judges another plugin or cluster against them.
     """

@@ -1,4 +1,4 @@
-"""`harness trace generate`: synthetic traces, specified or fitted."""
+"""`harness trace generate`: makes synthetic traces, specified or fitted."""
 
 from __future__ import annotations
 
@@ -36,10 +36,14 @@ Examples:
     help="The trace to write.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds give equal traces.")
-@click.option("--jobs", type=click.IntRange(min=1), help="At most so many jobs. [default: SPEC's]")
-@click.option("--span", metavar="TIME", help="How long jobs are submitted. [default: SPEC's or TRACE's]")
+@click.option("--jobs", type=click.IntRange(min=1), help="Largest number of jobs. [default: SPEC's]")
+@click.option("--span", metavar="TIME", help="Span of the submissions. [default: SPEC's or TRACE's]")
 @click.option(
-    "--block", default="7d", show_default=True, metavar="TIME", help="With --fit: what is drawn as one."
+    "--block",
+    default="7d",
+    show_default=True,
+    metavar="TIME",
+    help="With --fit: length of the blocks that are drawn.",
 )
 @calibrated(cluster=False)
 @click.pass_context
@@ -56,9 +60,10 @@ def generate(
 ) -> None:
     """Write a synthetic trace: from a specification in YAML, or drawn from a recorded trace.
 
-    SPEC says who submits how often what; Kueue's performance generator files (generator.yaml) are taken too,
-    and their queues are written beside the trace. With --fit every tenant's weeks are drawn anew, with
-    replacement. The same seed gives the same jobs. The calibration is of the recorded trace.
+    SPEC describes the jobs of each tenant and their rates. Files of Kueue's performance generator
+    (generator.yaml) are accepted too; their queues are written beside the trace. --fit draws every tenant's
+    weeks anew, with replacement. The same seed gives the same jobs. Calibration options apply to the recorded
+    trace.
     """
     if (spec is None) == (fit is None):
         raise OptionError("give either a specification or --fit TRACE", hint="harness trace generate --help")
@@ -133,7 +138,7 @@ def _write(
     manifests: Sequence[Mapping[str, Any]],
     beside: Path,
 ) -> int:
-    """Write the trace, and the manifests that belong to it just before it takes its place."""
+    """Write the trace, and just before it moves into place, the manifests that belong to it."""
     from harness.cluster.manifests import dump_yaml
     from harness.trace.sums import Sums
     from harness.trace.write import TraceWriter

@@ -1,4 +1,4 @@
-"""How `harness trace info` shows a summary: tables for people, one document for programs."""
+"""The output of `harness trace info`: tables for people, one document for programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 20
 
 
 def document(opened: Trace, summary: Summary) -> dict[str, Any]:
-    """Everything, as JSON values; amounts in the schema's units, times in microseconds."""
+    """Returns everything as JSON values; amounts in the schema's units, times in microseconds."""
     return {
         "schema": "1",
         "path": str(opened.path),
@@ -36,7 +36,10 @@ def document(opened: Trace, summary: Summary) -> dict[str, Any]:
 
 
 def report(opened: Trace, summary: Summary, width: int | None = None) -> str:
-    """The summary as text: a few lines, then tables of at most so many columns; None for any number."""
+    """Returns the summary as text: a few lines, then tables of at most `width` columns.
+
+    None for any number.
+    """
     head = ("jobs", "mean", "p50", "p90", "p99", "max")
     wait = summary.recorded_wait
     waits = [("recorded wait", *_spread(wait, format_duration))] if wait is not None else []
@@ -79,7 +82,7 @@ def _about(opened: Trace, summary: Summary) -> list[str]:
 
 
 def _missing(summary: Summary) -> list[str]:
-    """What the default holds for: columns that are absent, and how often others are null."""
+    """Returns the columns for which the default holds: absent ones, and how often others are null."""
     absent = [name for name, count in summary.missing.items() if count == summary.rows]
     partly = [f"{name} in {count:,} rows" for name, count in summary.missing.items() if count < summary.rows]
     lines = ["not stated, so that the default holds"]
@@ -117,7 +120,7 @@ def _tenants(summary: Summary, width: int | None) -> str:
 
 
 def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> str:
-    """What jobs ask for, and the load they offer."""
+    """Returns a table of the jobs' requests, and the load they offer."""
     recorded = any(use.recorded_peak is not None for use in summary.resources.values())
     stated = any(use.capacity is not None for use in summary.resources.values())
     rows: list[tuple[str, ...]] = []
@@ -134,7 +137,7 @@ def _resources(summary: Summary, spread: Sequence[str], width: int | None) -> st
 
 
 def _gangs(summary: Summary) -> list[tuple[str, str]]:
-    """The sizes of gangs, the smallest first; the largest sizes of many share a row."""
+    """Returns the sizes of gangs, the smallest first; the largest sizes of many share a row."""
     sizes = list(summary.gang_sizes.items())
     rows = [(f"{pods:,}", f"{jobs:,}") for pods, jobs in sizes[:_SHOWN]]
     more = sizes[_SHOWN:]

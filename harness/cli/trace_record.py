@@ -1,4 +1,4 @@
-"""`harness trace record`: records what happens to the jobs of a cluster."""
+"""`harness trace record`: records the jobs of a cluster."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ Examples:
     "--kubeconfig", type=click.Path(path_type=Path), metavar="FILE",
     help="The kubeconfig to use. [default: KUBECONFIG, ~/.kube/config, or the pod's service account]",
 )  # fmt: skip
-@click.option("--context", metavar="NAME", help="Of the kubeconfig. [default: its current one]")
-@click.option("--server", metavar="URL", help="An address instead, as of kubectl proxy.")
+@click.option("--context", metavar="NAME", help="Context of the kubeconfig. [default: its current one]")
+@click.option(
+    "--server", metavar="URL", help="Address of the API server or of kubectl proxy, instead of a kubeconfig."
+)
 @click.option(
     "--token-file", type=click.Path(path_type=Path), metavar="FILE",
     help="With --server: a file with a bearer token.",
 )  # fmt: skip
 @click.option("-n", "--namespace", metavar="NAME", help="Only this namespace. [default: all]")
 @click.option(
-    "--every", default="30s", show_default=True, metavar="SPAN", help="How often parts are written."
+    "--every", default="30s", show_default=True, metavar="SPAN", help="Interval between writes of a part."
 )
 @click.option("--for", "lasts", metavar="SPAN", help="End after this time. [default: with ctrl-C]")
 def record(
@@ -45,11 +47,11 @@ def record(
     every: str,
     lasts: str | None,
 ) -> None:
-    """Record what happens to Workloads, Jobs and Pods of a cluster, so that nothing deleted is lost.
+    """Record the changes of Workloads, Jobs and Pods of a cluster, so that nothing deleted is lost.
 
-    Quotas and nodes are recorded too, where the cluster lets them be read: `harness cluster events` makes a
-    table of their changes. The cluster is only read. The recording goes on in the same folder after a
-    restart; `harness trace convert FOLDER OUT.parquet` makes a trace of it at any time.
+    Quotas and nodes are recorded too, if the cluster permits reading them: `harness cluster events` makes a
+    table of their changes. The command only reads from the cluster. After a restart, the recording continues
+    in the same folder. `harness trace convert FOLDER OUT.parquet` makes a trace of it at any time.
     """
     from harness.readers.live.cluster import connect, kinds_of
     from harness.readers.live.folder import recording_folder
@@ -57,9 +59,9 @@ def record(
     from harness.readers.live.record import record as record_into
 
     if server is not None and (kubeconfig or context):
-        raise OptionError("--server is an address by itself", hint="leave --kubeconfig and --context out")
+        raise OptionError("--server needs no kubeconfig", hint="leave --kubeconfig and --context out")
     if token_file is not None and server is None:
-        raise OptionError("--token-file goes with --server", hint="a kubeconfig has its own")
+        raise OptionError("--token-file goes with --server", hint="a kubeconfig has its own token")
     pause = _seconds("--every", every)
     end = inf if lasts is None else monotonic() + _seconds("--for", lasts)
     found = connect(kubeconfig, context, server, token_file)

@@ -1,4 +1,4 @@
-"""How `harness trace calibrate` shows what gives a wanted load."""
+"""The output of `harness trace calibrate`: the scales that give a wanted load."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.trace.target import Target
 
 
 def document(target: Target) -> dict[str, Any]:
-    """Everything, as JSON values; amounts in the schema's units."""
+    """Returns everything as JSON values; amounts in the schema's units."""
     return {
         "schema": "1",
         "resource": target.resource,
@@ -32,7 +32,7 @@ def document(target: Target) -> dict[str, Any]:
 
 
 def report(target: Target) -> str:
-    """The same for people."""
+    """Returns the same for people."""
     rows = [("offered now", "mean", "capacity", "load")]
     for resource, offer in target.offers.items():
         amounts = [short_amount(resource, float(amount)) for amount in (offer.mean, offer.capacity)]

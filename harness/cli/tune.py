@@ -1,4 +1,4 @@
-"""`harness tune`: a search for better weights, quotas and settings."""
+"""`harness tune`: searches for better weights, quotas and settings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ Examples:
 @click.argument("spec", metavar="SPEC.yaml", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="All that is tried is kept as the experiment DIR/NAME.",
+    metavar="DIR", help="All trials are kept as the experiment DIR/NAME.",
 )  # fmt: skip
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N",
-    help="Processes; of use where points are asked for several at once, or have seeds. [default: as many "
+    help="Number of processes; useful if the search asks for several points at once, or points have "
+        "seeds. [default: as many "
     "as there is work for]",
 )  # fmt: skip
 @click.option("--dask", metavar="ADDRESS", help="Replay on the workers of this Dask scheduler.")
@@ -37,8 +38,8 @@ Examples:
 def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask: str | None) -> None:
     """Search for values of knobs, settings and options that are better than today's.
 
-    The search is on some weeks of the trace; what it found is held against today's configuration on others,
-    and its knobs are written as a patch of the manifests. A search that was stopped goes on where it was.
+    The search uses some weeks of the trace. Its result is compared with today's configuration on other weeks,
+    and its knobs are written as a patch of the manifests. The same command continues a stopped search.
     """
     from harness.cluster.changes.knob_values import is_knob
     from harness.cluster.manifests import dump_yaml
@@ -67,7 +68,7 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
 
 
 def _command(tuner: Tuner, patch: Path) -> str:
-    """The command that replays the whole trace with the patch and without, in all else as it was tuned."""
+    """Returns the command that replays the whole trace with and without the patch, as it was tuned."""
     from harness.base.options import durations, option_text
     from harness.studies.experiments.requests import TENANTS
 

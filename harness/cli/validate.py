@@ -1,4 +1,4 @@
-"""`harness validate`: what a simulation is worth, judged by what was recorded."""
+"""`harness validate`: judges a simulation by what was recorded."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def validate(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Compare what a trace says happened with a simulation of the same jobs, and say why they differ.
+    """Compare the events recorded in a trace with a simulation of the same jobs, and explain the differences.
 
     The trace needs recorded_start and recorded_end. The plugin `recorded` replays them; both runs are kept,
     and `harness report` draws them.
@@ -85,7 +85,8 @@ def validate(
     spec = plugins.policy(name or api.default_plugin(world))
     if spec.record:
         raise OptionError(
-            f"{spec.name} is what happened, so it is no simulation", hint="name a scheduler plugin with -p"
+            f"{spec.name} repeats what happened, so it is no simulation",
+            hint="name a scheduler plugin with -p",
         )
     options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
 

@@ -1,4 +1,4 @@
-"""The clusters of one replay, each under the name that tells its runs apart."""
+"""The clusters of one replay, each with the name that distinguishes its runs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 40
 _BASE = "base"
 _ENDINGS = (".cluster", ".patch", ".events")
-"""What file names have before their last ending, and no name needs."""
+"""Parts of file names before the suffix that names do not need."""
 
 
 class World(NamedTuple):
-    """A cluster of a replay; `name` is "" where it is the only one, and labels stay as they are."""
+    """A cluster of a replay; `name` is "" for a single cluster, and labels then stay unchanged."""
 
     name: str
     cluster: Cluster
 
     def label(self, label: str) -> str:
-        """What a plugin's run on this cluster is called."""
+        """Returns the label of a plugin's run on this cluster."""
         return f"{label}@{self.name}" if self.name else label
 
 
@@ -38,17 +38,18 @@ def read_worlds(
     read: Callable[[Path | None], Cluster],
     events: Sequence[Path] = (),
 ) -> list[World]:
-    """The clusters to play something on: each as it is, then with each of the patches.
+    """Returns the clusters to use: each without patches, then with each of the patches.
 
-    One cluster with patches is called `base`, unless it is named, and a patched one like the patch; of
-    several clusters a patched one is called `CLUSTER+PATCH`.
+    A single cluster with patches is named `base`, unless the user names it, and a patched one is named after
+    the
+    patch. With several clusters, a patched one is named `CLUSTER+PATCH`.
 
     Args:
-        clusters: `[NAME=]PATH` for each, in the order of the command line; without any there is one without
-            a path.
+        clusters: `[NAME=]PATH` for each, in the order of the command line; if there are none, there is one
+            cluster without a path.
         patches: the same for patches.
         read: reads a cluster.
-        events: tables of what changes of each cluster over time, laid over it before patches are.
+        events: tables of changes over time, applied to each cluster before patches.
 
     Raises:
         OptionError: two of them have one name, or a file is no table.
@@ -88,7 +89,7 @@ def _given_name(clusters: Sequence[str]) -> str:
 
 
 def _require_names(worlds: Sequence[World]) -> None:
-    """Check that each of several clusters has a name of its own that can be part of a label."""
+    """Check that each of several clusters has its own name that can be part of a label."""
     names = [world.name for world in worlds]
     for name in names:
         if names.count(name) > 1 or len(name) > _LONGEST_NAME:
@@ -100,12 +101,12 @@ def _require_names(worlds: Sequence[World]) -> None:
 
 
 def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
-    """Files or folders with their names: `[NAME=]PATH`, else the file's name without its endings.
+    """Returns files or folders with their names: `[NAME=]PATH`, else the file's name without its suffixes.
 
-    Where these are equal, the folders above tell them apart: `base-queues` for `base/queues.yaml`.
+    If these are equal, the parent folders distinguish them: `base-queues` for `base/queues.yaml`.
 
     Raises:
-        OptionError: a name is given twice, or no folder tells two files apart.
+        OptionError: a name is given twice, or no folder distinguishes two files.
     """
     given = [_split(text, option) for text in texts]
     taken = [name for name, _ in given if name]
@@ -120,7 +121,7 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
         if not grown or any(taken.count(names[at]) > 1 for at in alike):
             name, path = given[alike[-1]]
             raise OptionError(
-                f"{option}: two would be called {name or _name(path, 1)!r}",
+                f"{option}: two would have the name {name or _name(path, 1)!r}",
                 hint=f"name them apart: {option} first=PATH {option} second={path}",
             )
         for at in grown:
@@ -128,7 +129,10 @@ def named_files(texts: Iterable[str], option: str) -> list[tuple[str, Path]]:
 
 
 def _split(text: str, option: str) -> tuple[str, Path]:
-    """The name, "" where none is given, and the path; `./a=b.yaml` is a path, since no name has a slash."""
+    """Returns the name, "" if none is given, and the path.
+
+    `./a=b.yaml` is a path, because no name has a slash.
+    """
     name, equals, path = text.partition("=")
     if text and (not equals or "/" in name):
         return "", Path(text)
@@ -143,18 +147,18 @@ def _split(text: str, option: str) -> tuple[str, Path]:
 
 
 def _name(path: Path, level: int) -> str:
-    """The last parts of a path as a name; of several, with + between them."""
+    """Returns the last parts of a path as a name; of several paths, joined by +."""
     name = "+".join("-".join(_parts(each)[-level:]) for each in sources(path))
     return _safe(name)[-_LONGEST_NAME:].lstrip(".-") or "cluster"
 
 
 def _levels(path: Path) -> int:
-    """How many folders a name can tell of."""
+    """Returns how many folders a name can include."""
     return max(len(_parts(each)) for each in sources(path))
 
 
 def _parts(path: Path) -> tuple[str, ...]:
-    """The folders of a path and its name without endings."""
+    """Returns the folders of a path and its name without suffixes."""
     if path == STANDARD_INPUT:
         return (CALLED,)
     whole = path.resolve() if ".." in path.parts else path.absolute()
@@ -165,5 +169,5 @@ def _parts(path: Path) -> tuple[str, ...]:
 
 
 def _safe(text: str) -> str:
-    """Text as a part of a label."""
+    """Returns text in a form that can be part of a label."""
     return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")

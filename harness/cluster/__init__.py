@@ -1,1 +1,1 @@
-"""Kubernetes manifests -> an immutable `Cluster`."""
+"""Reads Kubernetes manifests into an immutable `Cluster`."""

@@ -1,8 +1,8 @@
-"""What is modelled of a cluster, as plain values that a run keeps: small, and made to be compared.
+"""The modelled part of a cluster as plain values, which a run stores: small, and comparable.
 
-It names objects by kind and name, each with the fields that differ from their defaults, in the words of
-manifests. Equal nodes are counted. What may be there in any number is counted and hashed: pods, workloads,
-objects beyond the first thousand of a kind. So the size is bounded for any cluster.
+It names objects by kind and name, with the fields that differ from their defaults, in the words of manifests.
+Equal nodes are counted. Objects without an upper number are counted and hashed: pods, workloads, and objects
+beyond the first thousand of a kind. So the size is bounded for any cluster.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from harness.cluster.model import (
 from harness.cluster.node_kinds import amount_text, canonical, digest, node_kinds, taint_text
 
 MOST_OBJECTS = 1000
-"""The most objects of one kind that are listed; further ones are counted and hashed."""
+"""The most objects of one kind that are listed. Further ones are counted and hashed."""
 
 QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
-"""Fields that are given for a resource in a flavor: `nominalQuota FLAVOR/RESOURCE`."""
+"""Fields that exist per resource and flavor: `nominalQuota FLAVOR/RESOURCE`."""
 
 FLAVORS = "flavors"
-"""The field that has the flavors in order; only where there are several, for quotas name a single one."""
+"""The field with the order of the flavors; absent for a single flavor, which its quotas already name."""
 
 NOTHING = "none"
-"""What a field is that is not given, where that stands for no value in particular."""
+"""The value of a field that is absent, if absence stands for no particular value."""
 
 _KINDS: Mapping[str, type] = {
     "ClusterQueue": ClusterQueue,
@@ -65,7 +65,7 @@ _KINDS: Mapping[str, type] = {
     "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
 }
-"""Kinds that the content has object by object, beside namespaces, in the order of the output."""
+"""The kinds that the content lists object by object, in the order of the output, namespaces apart."""
 
 _LONGEST = 200  # characters of a field; of a longer one the beginning and a hash are kept
 _WORDS = {
@@ -78,21 +78,22 @@ _WORDS = {
     "topology": "topologyName",
     "total": "total-resource",
 }
-"""What fields of the model are called in manifests where that is not the same name in camel case."""
+"""Fields of the model -> their names in manifests, unless that is the same name in camel case."""
 
 _AMOUNTS = ("allocatable", "min", "max", "total", "weight")
-"""Tables of resource -> amount."""
+"""Fields that are tables of resource -> amount."""
 
 Objects = dict[str, dict[str, str]]
-"""Name -> field -> value, of one kind."""
+"""Name -> field -> value, for one kind."""
 
 
 def content(cluster: Cluster) -> dict[str, Any]:
-    """The part of a cluster that harness models.
+    """Returns the part of a cluster that harness models.
 
     Returns:
-        `nodes` and `labels` as `node_kinds` has them; `objects`, kind -> name -> field -> value; `counted`,
-        kinds with any number of objects -> `count`, `sha256`.
+        `nodes` and `labels` as from `node_kinds`. `objects`: kind -> name -> field -> value. `counted`: kinds
+        with
+        any number of objects -> `count`, `sha256`.
     """
     objects, counted = _bounded(_objects(cluster))
     for name, several in (("pods", cluster.pods), ("workloads", cluster.workloads)):
@@ -102,9 +103,9 @@ def content(cluster: Cluster) -> dict[str, Any]:
 
 
 def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, Any]]:
-    """What nodes have of some resources: `count` and `amounts` of those that have the same.
+    """Returns the amounts of some resources on nodes: `count` and `amounts` for each group of equal nodes.
 
-    Of all but the most frequent `nodes` are their names, so that it is known of each node what it has.
+    All groups but the largest also list their `nodes` by name, so that each node's amounts are known.
     """
     kinds: dict[tuple[int, ...], list[str]] = {}
     for name, node in cluster.nodes.items():
@@ -117,7 +118,7 @@ def allocatable(cluster: Cluster, resources: Sequence[str]) -> list[dict[str, An
 
 
 def default_of(kind: str, field: str) -> str:
-    """What a field of an object is where its content does not give it."""
+    """Returns the value of an object's field that the content does not list."""
     value: Any = _KINDS.get(kind)
     *parts, last = field.split(".")
     for part in (*parts, last):
@@ -129,7 +130,7 @@ def default_of(kind: str, field: str) -> str:
 
 
 def _objects(cluster: Cluster) -> dict[str, Objects]:
-    """Kind -> name -> fields, of all that the content has object by object, sorted by name."""
+    """Returns kind -> name -> fields, for all objects that are listed one by one, sorted by name."""
     local = {"/".join(key): each for key, each in cluster.local_queues.items()}
     budgets = {f"{each.namespace}/{each.name}": each for each in cluster.disruption_budgets}
     several: tuple[Mapping[str, Any], ...] = (
@@ -162,12 +163,12 @@ def _objects(cluster: Cluster) -> dict[str, Objects]:
 
 
 def _labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """A namespace's labels but for the one that all have: its name."""
+    """Returns a namespace's labels without the one that all have: its name."""
     return {f"label {key}": value for key, value in sorted(labels.items()) if key != NAMESPACE_NAME}
 
 
 def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[str, dict[str, Any]]]:
-    """The first objects of each kind by name, and what the others come to."""
+    """Returns the first objects of each kind by name, and counts of the others."""
     kept, counted = {}, {}
     for kind, named in objects.items():
         items = list(named.items())
@@ -181,7 +182,7 @@ def _bounded(objects: Mapping[str, Objects]) -> tuple[dict[str, Objects], dict[s
 
 
 def told(value: Any) -> dict[str, str]:
-    """The fields of an object that differ from their defaults; its name and namespace are its address."""
+    """Returns the fields of an object that differ from their defaults, without name and namespace."""
     found = {}
     for name, text in _fields(value):
         kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… (sha256 {digest(text)})"
@@ -222,7 +223,7 @@ def _table(name: str, table: Mapping[str, Any], *, amounts: bool) -> Iterator[tu
 
 
 def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
-    """Quotas and limits; where there is a choice of flavors, also their order."""
+    """Yields quotas and limits; if there is a choice of flavors, also their order."""
     if sum(len(group.flavors) for group in groups) > 1:
         yield FLAVORS, "; ".join(", ".join(each.flavor for each in group.flavors) for group in groups)
     for group in groups:
@@ -235,7 +236,7 @@ def _quotas(groups: Sequence[ResourceGroup]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """A value as manifests, or people, write it."""
+    """Returns a value as manifests, or people, write it."""
     if value is None:
         return NOTHING
     if isinstance(value, bool):
@@ -259,12 +260,12 @@ def _text(value: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether an object within another is written as one text, not field by field."""
+    """Returns True if an object within another is written as one text, not field by field."""
     return isinstance(value, (LabelSelector, Share))
 
 
 def _word(name: str) -> str:
-    """What manifests call a field of the model."""
+    """Returns the name in manifests of a field of the model."""
     return _WORDS.get(name) or re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
 
 

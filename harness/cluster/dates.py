@@ -1,4 +1,4 @@
-"""What manifests say of times, also those that the model of a Pod does not keep, and so what time it is."""
+"""Times in manifests, including those that the model of a Pod drops, and the present time that follows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def created_of_pods(cluster: Cluster) -> dict[str, int]:
-    """When Pods were created, by namespace and name, microseconds since 1970; of those that say it."""
+    """Returns `namespace/name` of Pods -> time of creation, microseconds since 1970; without unknown ones."""
     created = ((key, read_time(metadata, "creationTimestamp")) for key, metadata, _ in _pods(cluster))
     return {key: time for key, time in created if time is not None}
 
 
 def latest_of(cluster: Cluster) -> int | None:
-    """The last thing that Workloads and Pods say happened, microseconds since 1970; None for none.
+    """Returns the latest time that Workloads and Pods mention, microseconds since 1970; None for none.
 
-    A Pod that waits has no start: it says when it was created, and since when its conditions hold.
+    A waiting Pod has no start, but it has a time of creation and times of conditions.
     """
     times = [each.created for each in cluster.workloads]
     times += [each.since or None for one in cluster.workloads for each in one.conditions.values()]
@@ -34,7 +34,7 @@ def latest_of(cluster: Cluster) -> int | None:
 
 
 def _pods(cluster: Cluster) -> Iterator[tuple[str, Fields, Fields]]:
-    """Namespace and name, metadata and status of each Pod that takes part."""
+    """Yields `namespace/name`, metadata and status of each Pod that takes part."""
     there = {pod.key for pod in cluster.pods}
     for manifest in cluster.manifests if there else ():
         if manifest.get("kind") != "Pod":

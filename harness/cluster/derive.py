@@ -1,4 +1,4 @@
-"""Assumes a cluster for a trace that comes without manifests, and says what was assumed."""
+"""Derives a cluster for a trace without manifests, and says what it assumed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 class Demand(NamedTuple):
-    """What a trace asks of one resource, in amounts (cpu in millicores, the rest in base units).
+    """A trace's demand for one resource, in amounts (cpu in millicores, the rest in base units).
 
     Attributes:
         largest: the largest request of one job, over all its pods.
-        mean: resource-time of all jobs divided by the span of the trace; where they are submitted at one
-            instant, what they ask for together.
-        capacity: the size of the machine that was traced, where the trace says it.
+        mean: resource-time of all jobs divided by the span of the trace. If all jobs are submitted at one
+            instant,
+            it is the sum of their requests.
+        capacity: the size of the traced machine, if the trace gives it.
     """
 
     largest: int
@@ -37,7 +38,7 @@ class Demand(NamedTuple):
 
 
 def plain_stem(file: Path) -> str:
-    """A file's name without its ending and that of its compression: `philly` for `philly.csv.gz`."""
+    """Returns a file's name without its suffix and that of its compression: `philly` for `philly.csv.gz`."""
     name = file.name
     for ending in _COMPRESSED:
         name = name.removesuffix(ending)
@@ -45,21 +46,25 @@ def plain_stem(file: Path) -> str:
 
 
 def find_cluster(trace: Path) -> Path | None:
-    """The manifests beside a trace, if any: `philly.cluster.yaml` for `philly.parquet` or `philly.swf`."""
+    """Returns the manifests beside a trace, or None.
+
+    For `philly.parquet` or `philly.swf` they are `philly.cluster.yaml`.
+    """
     beside = trace.with_name(f"{plain_stem(trace)}.cluster.yaml")
     return beside if beside.is_file() else None
 
 
 def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, source: str) -> Cluster:
-    """A cluster that a trace would keep busy: one ClusterQueue a queue, all in one cohort, no nodes.
+    """Returns a cluster that a trace would keep busy: one ClusterQueue per queue, one cohort, no nodes.
 
-    The capacity of a resource is the traced machine's where it is known. Else it gives the mean demand a
-    utilization of 80 %, rounded up; it is at least what the largest job asks for. It is split equally; what
-    does not divide goes to the first queues by name.
+    The capacity of a resource is that of the traced machine, if known. Otherwise it gives the mean demand a
+    utilization of 80 %, rounded up, and is at least the largest job's request. It is split equally. The
+    remainder
+    goes to the first queues by name.
 
     Args:
         queues: names of the trace's queues.
-        demands: resource -> demand; a resource that no job asks for gets no quota.
+        demands: resource -> demand; a resource that no job requests gets no quota.
         source: the trace, for messages.
     """
     names = sorted(set(queues))
@@ -84,9 +89,9 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
 
 def wanted_capacity(resource: str, demand: Demand, load: Fraction = _WANTED_UTILIZATION) -> int:
-    """The size of the traced machine, else what gives the mean demand that utilization, rounded up.
+    """Returns the size of the traced machine, else the capacity for a mean utilization of `load`, rounded up.
 
-    At least what the largest job asks for, so that every job can run.
+    The latter is at least the largest job's request, so that every job can run.
     """
     if demand.capacity is not None:
         return demand.capacity
@@ -95,14 +100,14 @@ def wanted_capacity(resource: str, demand: Demand, load: Fraction = _WANTED_UTIL
 
 
 def _readable(amount: int, unit: int) -> int:
-    """The next amount of at most two significant digits of `unit`."""
+    """Returns an amount rounded up to at most two significant digits of `unit`."""
     count = -(-amount // unit)
     step: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // step) * step * unit
 
 
 def unit_of(resource: str, amount: int) -> int:
-    """The unit in which people count a resource: cores, the largest binary unit of bytes, single devices."""
+    """Returns the unit in which people count a resource: cores, a binary unit of bytes, single devices."""
     if resource == "cpu":
         return 1000
     if resource in ("memory", "ephemeral-storage"):
@@ -135,7 +140,7 @@ def _about_capacity(resource: str, demand: Demand, capacity: int, queues: int) -
 
 
 def _rough(resource: str, amount: int) -> str:
-    """An amount to one decimal of its unit."""
+    """Returns an amount to one decimal of its unit."""
     unit = unit_of(resource, amount)
     suffix = {2**10: "Ki", 2**20: "Mi", 2**30: "Gi"}.get(unit, "")
     return f"{amount / unit:,.1f}{suffix}"

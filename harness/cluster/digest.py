@@ -1,4 +1,4 @@
-"""The digest of a cluster: of all that is modelled of its manifests, and of nothing else."""
+"""The digest of a cluster: a hash of everything that is modelled of its manifests, and nothing else."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from harness.cluster.model import NEWER, Cluster
 
 _BESIDE = ("warnings", "assumed", "source", "files", "manifests", "scale", "as_of")
-"""What of a `Cluster` does not count in its digest."""
+"""Fields of a `Cluster` that do not count in its digest."""
 
 
 def digest_of(cluster: Cluster) -> str:
-    """See `Cluster.digest`."""
+    """Returns the digest; see `Cluster.digest`."""
     made = {
         item.name: list(value.items()) if isinstance(value, Mapping) else value
         for item in fields(cluster)
@@ -28,7 +28,7 @@ def digest_of(cluster: Cluster) -> str:
 
 
 def _plain(value: Any) -> object:
-    """A value of the model as JSON can write it."""
+    """Returns a value of the model in a form that JSON can write."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Fraction):
@@ -37,7 +37,7 @@ def _plain(value: Any) -> object:
 
 
 def _counts(item: Field[Any], value: Any) -> bool:
-    """Whether a field is part of a digest: a `NEWER` one only where something was said of it."""
+    """Returns True if a field is part of a digest; a `NEWER` field only if it differs from its default."""
     if not item.compare:
         return False
     usual = item.default if item.default_factory is MISSING else item.default_factory()

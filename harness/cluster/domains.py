@@ -1,4 +1,4 @@
-"""Which nodes are in which domains of a cluster's topologies."""
+"""The nodes in each domain of a cluster's topologies."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from harness.cluster.model import Cluster
 
 
 def domains(cluster: Cluster) -> list[dict[str, Any]]:
-    """The finest domains of each topology that some flavor has, but for hosts, with their nodes.
+    """Returns the finest domains above hosts, with their nodes, for each topology that a flavor uses.
 
     Returns:
-        For each topology `name`, `levels` from the coarsest to the finest, without the host name, and
-        `domains`: `values` of the levels and the `nodes` that have them, by name.
+        For each topology its `name`, its `levels` from the coarsest to the finest without the host name, and
+        its
+        `domains`. A domain has the `values` of the levels and the names of its `nodes`.
     """
     found = []
     for name in sorted({flavor.topology for flavor in cluster.flavors.values() if flavor.topology}):

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 NOT_MODELLED = "is not modelled"
 NOT_READ = "not read"
-"""What warnings say of fields, and of objects, that a replay leaves out."""
+"""The words of warnings about fields and objects that a replay leaves out."""
 
 INDEX = re.compile(r"\[[0-9]+\]")
 """The number of an item of a list in the path of a field."""
@@ -49,7 +49,7 @@ _NAMED = 3
 
 
 def unmodelled(found: Finding) -> str:
-    """What a warning says of a field: what is assumed instead, or which one was probably meant."""
+    """Returns a warning's text about a field: the assumption made instead, or the probably meant field."""
     if found.row is not None:
         return f"{found.path} {NOT_MODELLED}: {found.row.why}"
     close = _meant(found.path.rpartition(".")[2], found.known)
@@ -63,7 +63,7 @@ def _meant(name: str, known: tuple[str, ...]) -> str | None:
 
 
 class Metadata(NamedTuple):
-    """What counts of an object's metadata."""
+    """The parts of an object's metadata that count."""
 
     name: str
     namespace: str
@@ -71,7 +71,7 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(fields: Fields) -> Metadata:
-    """An object's metadata; a missing name is a fault, the namespace is `default` unless given."""
+    """Read an object's metadata; a missing name is a fault, and the namespace defaults to `default`."""
     metadata = fields.child("metadata")
     return Metadata(
         metadata.string("name", required=True),
@@ -88,7 +88,7 @@ class Objects(dict[K, T], Generic[K, T]):
         self._fields: dict[K, Fields] = {}
 
     def add(self, key: K, value: T, fields: Fields) -> None:
-        """Add one; a second one of that key is a fault, and the first one stays."""
+        """Add an object; a second one with the same key is a fault, and the first one stays."""
         if key in self:
             fields.fault("", f"is given twice; the first is in {self._fields[key].where}")
         else:
@@ -96,12 +96,12 @@ class Objects(dict[K, T], Generic[K, T]):
             self._fields[key] = fields
 
     def fields(self, key: K) -> Fields:
-        """What an object was read from, to add faults there."""
+        """Returns the fields that an object was read from, to add faults there."""
         return self._fields[key]
 
 
 class Warnings:
-    """Warnings about objects; what is the same for many objects becomes one sentence."""
+    """Warnings about objects; equal warnings about many objects become one sentence."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], list[str]] = {}
@@ -156,13 +156,14 @@ class Draft(Value):
 
     @property
     def quotas(self) -> Objects[str, ElasticQuota]:
-        """The elastic quotas that count: those of the tree if there is one, parents before those below."""
+        """The elastic quotas that count: those of the tree if there is one, parents before their children."""
         return self.quota_nodes if self.quota_trees else self.elastic_quotas
 
     def custom_resources(self, kind: str) -> Objects[str, Any]:
-        """The objects of a kind that a plugin brings, called `Kind.group`; they become the cluster's.
+        """Returns the objects of a kind that a plugin adds, named `Kind.group`; the cluster will hold them.
 
-        Each is a frozen dataclass, by name or by `namespace/name`. One with a method `scaled(scale)` takes
-        part when the cluster is scaled.
+        Each is a frozen dataclass, keyed by name or by `namespace/name`. If it has a method `scaled(scale)`,
+        it is
+        scaled with the cluster.
         """
         return self.brought.setdefault(kind, Objects())

@@ -1,9 +1,9 @@
-"""What nominal quotas of flavors promise, beside what the nodes of these flavors have.
+"""Compares the nominal quotas of flavors with the capacity of the flavors' nodes.
 
-A node is of a flavor if it has the flavor's labels and pods of the flavor tolerate its taints. They tolerate
-those of `nodeTaints`, which Kueue asks pods to tolerate, and those of its `tolerations`, which Kueue adds to
-pods. The taints of Kubernetes' own on nodes that are cordoned or unwell say nothing of flavors: such nodes
-count, and a note has their number.
+A node belongs to a flavor if it has the flavor's labels and the flavor's pods tolerate its taints. They
+tolerate `nodeTaints`, which Kueue requires pods to tolerate, and whatever the flavor's `tolerations` cover,
+which Kueue adds to pods. Kubernetes' own taints on cordoned or unhealthy nodes do not matter here: such nodes
+count, and a note gives their number.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Room:
     """One resource of a flavor, or of several flavors that share nodes.
 
     Attributes:
-        flavors: one, or those that share nodes, in the order of the manifests.
-        resource: what quota is given of.
-        nominal: the sum of nominal quotas of ClusterQueues and Cohorts; `UNLIMITED` where one has no end.
-        allocatable: what the nodes of the flavors have, each node once.
-        nodes: how many there are.
-        idle: how many of these take no pods: they are cordoned or not ready.
+        flavors: one flavor, or those that share nodes, in the order of the manifests.
+        resource: the resource.
+        nominal: the sum of nominal quotas of ClusterQueues and Cohorts; `UNLIMITED` if one is unlimited.
+        allocatable: the allocatable amount on the flavors' nodes, counting each node once.
+        nodes: the number of these nodes.
+        idle: how many of them take no pods, because they are cordoned or not ready.
     """
 
     flavors: tuple[str, ...]
@@ -39,18 +39,18 @@ class Room:
 
     @property
     def over(self) -> int:
-        """By how much quotas exceed nodes; 0 where they do not."""
+        """By how much quotas exceed nodes; 0 if they do not."""
         return max(0, self.nominal - self.allocatable)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Returns the values in a form that JSON can hold."""
         return {**asdict(self), "flavors": list(self.flavors), "over": self.over}
 
 
 def rooms(cluster: Cluster) -> list[Room]:
-    """Each resource of each flavor with quota, then of flavors that share nodes; empty without nodes.
+    """Returns each resource of each flavor with quota, then of flavors that share nodes; empty without nodes.
 
-    A flavor without a ResourceFlavor has none: Kueue keeps its queues inactive.
+    A flavor without a ResourceFlavor object has no entry: Kueue keeps its queues inactive.
     """
     if not cluster.nodes:
         return []
@@ -65,7 +65,7 @@ def rooms(cluster: Cluster) -> list[Room]:
 
 
 def _quotas(cluster: Cluster) -> dict[str, dict[str, int]]:
-    """Flavor -> resource -> the sum of nominal quotas."""
+    """Returns flavor -> resource -> the sum of nominal quotas."""
     found: dict[str, dict[str, int]] = {}
     owned = [queue.resource_groups for queue in cluster.cluster_queues.values()]
     owned += [cohort.resource_groups for cohort in cluster.cohorts.values()]
@@ -88,7 +88,7 @@ def _is_of(node: Node, flavor: ResourceFlavor) -> bool:
 
 
 def _shared(own: Mapping[str, Sequence[Node]]) -> Iterator[tuple[tuple[str, ...], list[Node]]]:
-    """Flavors that share nodes, directly or by a third one, with all of their nodes."""
+    """Yields flavors that share nodes, directly or through a third one, with all of their nodes."""
     groups: list[tuple[set[str], dict[str, Node]]] = []
     for name, nodes in own.items():
         flavors, together = {name}, {node.name: node for node in nodes}

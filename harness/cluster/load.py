@@ -1,4 +1,4 @@
-"""Manifests, from a file or already parsed, to a `Cluster`: all of their faults at once, or none."""
+"""Turns manifests, from a file or parsed, into a `Cluster`, or reports all of their faults at once."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from harness.cluster.yaml.fields import Fields, WebhookFault, shown
 from harness.cluster.yaml.sources import files_of, text_of
 
 _CONFIGURATION = "controller_manager_config.yaml"
-"""Under which name Kueue's ConfigMap, `kueue-manager-config`, has the Configuration."""
+"""The key in Kueue's ConfigMap, `kueue-manager-config`, that holds the Configuration."""
 
 
 def load_cluster(path: str | Path) -> Cluster:
-    """The cluster that manifests describe, as `kubectl get -o yaml` or `-o json` prints objects.
+    """Load the cluster that manifests describe, as printed by `kubectl get -o yaml` or `-o json`.
 
     Args:
-        path: a file, plain or gzipped; a folder; or `-`, standard input. Several of these with commas between
-            them make one cluster together. A folder means all of its .yaml, .yml and .json files (also .gz)
-            and those of the folders in it, in the order of their paths, but for hidden ones.
+        path: a file, plain or gzipped; a folder; or `-`, standard input. Several of these, separated by
+            commas,
+            make one cluster together. A folder means all of its .yaml, .yml and .json files (also .gz), and
+            those
+            of its subfolders, in the order of their paths, without hidden ones.
 
     Raises:
         ClusterError: a file cannot be read or its manifests are faulty; every fault names document, object
@@ -50,7 +52,7 @@ def load_cluster(path: str | Path) -> Cluster:
 
 
 def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """The documents of files and folders, as they stand there, and whether they are all there.
+    """Returns the documents of files and folders as written, and whether all could be read.
 
     Raises:
         ClusterError: a file cannot be read at all.
@@ -65,7 +67,7 @@ def read_manifests(path: Path, faults: list[Fault]) -> tuple[list[Document], boo
 
 
 def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """The documents of a file, and whether they are all there; in messages `where` stands before them.
+    """Returns the documents of a file, and whether all could be read; `where` precedes them in messages.
 
     Raises:
         ClusterError: the file cannot be read.
@@ -82,17 +84,17 @@ def _documents(path: Path, where: str, faults: list[Fault]) -> tuple[list[Docume
 def cluster_from(
     documents: Iterable[Mapping[str, Any]], source: str, *, webhooks: bool = True, kinds: Kinds = KINDS
 ) -> Cluster:
-    """The cluster that parsed manifests describe.
+    """Make the cluster that parsed manifests describe.
 
     Args:
         documents: manifests as JSON values; they are kept, so do not change them afterwards.
-        source: where they come from, for messages.
-        webhooks: False takes what a cluster's admission webhooks would refuse, as a component does that is
-            driven without an API server.
-        kinds: what is read; by default our kinds and those of installed plugins.
+        source: their origin, for messages.
+        webhooks: False accepts what a cluster's admission webhooks would reject, as a component does that
+            runs without an API server.
+        kinds: the kinds to read; by default harness's own and those of installed plugins.
 
     Raises:
-        ClusterError: manifests are faulty.
+        ClusterError: the manifests are faulty.
     """
     numbered = [Document(f"document {number}", content) for number, content in enumerate(documents, 1)]
     return cluster_of(numbered, source, [], webhooks=webhooks, kinds=kinds)
@@ -107,13 +109,13 @@ def cluster_of(
     webhooks: bool = True,
     kinds: Kinds = KINDS,
 ) -> Cluster:
-    """The cluster that documents describe; see `cluster_from`.
+    """Make the cluster that documents describe; see `cluster_from`.
 
     Args:
-        documents: as they were read; `where` is what faults call them, "" for nothing.
-        source: where they come from, for messages.
-        faults: those that were found before.
-        complete: False where some document could not be read, so that others need not refer to it.
+        documents: the documents as they were read; `where` names them in faults, "" for no name.
+        source: their origin, for messages.
+        faults: the faults found so far.
+        complete: False if a document could not be read, so that references to missing objects are no faults.
         webhooks: see `cluster_from`.
         kinds: see `cluster_from`.
 
@@ -178,14 +180,14 @@ def cluster_of(
 
 
 def _said_of(kind: str, version: str, count: int) -> str:
-    """A sentence: objects of a kind are not read, and what is assumed instead, if that is known."""
+    """Returns a sentence: objects of a kind are not read, and the assumption made instead, if known."""
     instead = KINDS_NOT_READ.get((version.rpartition("/")[0], kind))
     objects = "object is" if count == 1 else "objects are"
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
 
 
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
-    """The objects of a document: its own, or the items of a list such as `kubectl get` prints.
+    """Yields the objects of a document: its own, or the items of a list as `kubectl get` prints it.
 
     Kueue's ConfigMap stands for the Configuration that is its text.
     """
@@ -215,7 +217,7 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
 
 
 def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Kueue's Configuration in the ConfigMap from which its controller reads it; else the ConfigMap."""
+    """Yields Kueue's Configuration from the ConfigMap that its controller reads; else the ConfigMap."""
     data = config_map.content.get("data")
     text = data.get(_CONFIGURATION) if isinstance(data, Mapping) else None
     if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers have such a key too
@@ -231,10 +233,10 @@ def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Doc
 def read_object(
     document: Document, draft: Draft, not_read: Counter[tuple[str, str]], kinds: Kinds = KINDS
 ) -> Kind | None:
-    """Read one object into the draft, with warnings of what is not modelled; an unknown kind is counted.
+    """Read one object into the draft, with warnings about fields not modelled; an unknown kind is counted.
 
     Returns:
-        Its kind; None where it is not read.
+        Its kind; None if it is not read.
     """
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)
@@ -273,7 +275,7 @@ def read_object(
 
 
 def _name(content: Mapping[str, Any]) -> str:
-    """An object's name as messages show it, with its namespace where it has one."""
+    """Returns an object's name as messages show it, with its namespace if it has one."""
     metadata = content.get("metadata")
     if not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
         return ""

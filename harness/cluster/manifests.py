@@ -1,4 +1,4 @@
-"""Writes manifests, so that an assumed cluster can be saved, edited and given back."""
+"""Writes manifests, so that an assumed cluster can be saved, edited and loaded again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
 _NEEDS_ESCAPES = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufefe]"
-"""Compiled when a text is written first: that takes longer than to import all else here."""
+"""Compiled only when a text is first written: compiling takes longer than all other imports here."""
 
 
 def flavor_manifest(
@@ -46,13 +46,13 @@ def cluster_queue_manifest(
     cohort: str = "",
     preemption: Mapping[str, str],
 ) -> dict[str, Any]:
-    """A ClusterQueue that is open to every namespace, with quotas in one flavor.
+    """Returns a ClusterQueue that is open to every namespace, with quotas in one flavor.
 
     Args:
         name: the queue.
         flavor: the flavor of all its quotas.
-        quotas: resource -> quota, or its nominal amount where nothing is limited.
-        cohort: whom it lends to and borrows from; "" for nobody.
+        quotas: resource -> quota, or its nominal amount if nothing is limited.
+        cohort: the cohort in which it lends and borrows; "" for none.
         preemption: the fields of `spec.preemption`.
     """
     spec: dict[str, Any] = {"cohortName": cohort} if cohort else {}
@@ -87,7 +87,7 @@ def _resource_group(flavor: str, quotas: Mapping[str, int | ResourceQuota]) -> d
 
 
 def local_queue_manifest(namespace: str, cluster_queue: str) -> dict[str, Any]:
-    """A LocalQueue that is called like its ClusterQueue."""
+    """Returns a LocalQueue with the name of its ClusterQueue."""
     return {
         "apiVersion": KUEUE,
         "kind": "LocalQueue",
@@ -103,7 +103,10 @@ def quota_node(
     children: Sequence[Mapping[str, Any]] = (),
     namespaces: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A node of an ElasticQuotaTree: `min` and `max` as resource -> amount, and what is below it."""
+    """Returns a node of an ElasticQuotaTree, with `min` and `max` as resource -> amount.
+
+    `children` are the nodes below it.
+    """
     node: dict[str, Any] = {"name": name}
     for key, amounts in (("min", least), ("max", most)):
         node[key] = {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
@@ -157,12 +160,15 @@ def namespace_manifest(name: str) -> dict[str, Any]:
 
 
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:
-    """The documents that a cluster was made of, read or assumed."""
+    """Returns the documents that a cluster was made from, read or assumed."""
     return [dict(manifest) for manifest in cluster.manifests]
 
 
 def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
-    """Manifests as YAML of several documents; `load_cluster` and kubectl read the same values back."""
+    """Returns manifests as YAML of several documents.
+
+    `load_cluster` and kubectl read the same values back.
+    """
     return yaml.dump_all(
         [dict(manifest) for manifest in manifests],
         Dumper=_Dumper,
@@ -174,7 +180,7 @@ def dump_yaml(manifests: Iterable[Mapping[str, Any]]) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text that a plain scalar would turn into something else, for YAML 1.1 and 1.2 alike."""
+    """Quotes every text that YAML 1.1 or 1.2 would otherwise read as another value."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write shared values out each time; anchors are hard to edit."""
@@ -187,7 +193,7 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _represent_word(dumper: _Dumper, word: Word) -> yaml.ScalarNode:
-    """A word as it stood, so that it is read back as text or a boolean as before."""
+    """Writes a word as it was, so that it is read as text or boolean as before."""
     kind = "str" if len(word) == 1 else "bool"  # what PyYAML takes it for, so that it stands without a tag
     return dumper.represent_scalar(f"tag:yaml.org,2002:{kind}", str(word))
 

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 UNLIMITED = INT64_MAX
-"""A quota of this amount or more has no end, as in Kueue."""
+"""A quota of this amount or more is unlimited, as in Kueue."""
 
 MOST_NODES = 100_000
-"""No cluster has more nodes; more are a mistaken number, and would fill the memory."""
+"""The most nodes of a cluster. A higher number is probably a mistake, and would fill the memory."""
 
 NEWER = Frozen({"newer": True})
-"""Metadata of a field that was added later: the digest of a cluster without it stays what it was."""
+"""Metadata of a field that was added later: a cluster that does not use the field keeps its old digest."""
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label that Kubernetes gives every namespace: its name."""
@@ -54,7 +54,7 @@ def frozen(mapping: Mapping[str, _T] | None = None) -> Mapping[str, _T]:
 class Node(Value):
     """A machine; `allocatable` is resource -> amount (cpu in millicores).
 
-    `ready` is False where its condition Ready says anything but True: topologies leave such a node out.
+    `ready` is False if its condition Ready has a status other than True. Topologies leave such a node out.
     """
 
     name: str
@@ -86,7 +86,7 @@ SYSTEM_PRIORITY_CLASSES: Mapping[str, PriorityClass] = Frozen(
 
 @fixed()
 class ResourceFlavor(Value):
-    """A kind of nodes that quota can be given for; `topology` is the Topology of these nodes, "" for none."""
+    """A kind of nodes for which quota can be given; `topology` is their Topology, "" for none."""
 
     name: str
     node_labels: Mapping[str, str] = field(default_factory=frozen)
@@ -99,7 +99,7 @@ class ResourceFlavor(Value):
 class ResourceQuota(Value):
     """Quota of one resource in one flavor.
 
-    A nominal quota of `UNLIMITED` has no end; a limit of None, or of `UNLIMITED`, means no limit.
+    A nominal quota of `UNLIMITED` is unlimited; a limit of None, or of `UNLIMITED`, means no limit.
     """
 
     nominal: int
@@ -142,7 +142,7 @@ class Preemption(Value):
 
 @fixed()
 class FlavorFungibility(Value):
-    """When a ClusterQueue goes on to its next flavor, in v1beta2's words.
+    """The conditions under which a ClusterQueue tries its next flavor, in v1beta2's words.
 
     Attributes:
         when_can_borrow, when_can_preempt: MayStopSearch or TryNextFlavor.
@@ -156,7 +156,7 @@ class FlavorFungibility(Value):
 
 @fixed()
 class AdmissionCheck(Value):
-    """A check that jobs of a ClusterQueue have to pass: all, or those that use one of some flavors."""
+    """A check that jobs of a ClusterQueue must pass: all jobs, or those that use one of some flavors."""
 
     name: str
     on_flavors: tuple[str, ...] = ()
@@ -164,13 +164,13 @@ class AdmissionCheck(Value):
 
 @fixed()
 class ClusterQueue(Value):
-    """A Kueue ClusterQueue: quotas, and the cohort it shares them in ("" for none).
+    """A Kueue ClusterQueue: quotas, and the cohort in which it shares them ("" for none).
 
     Attributes:
-        namespace_selector: which namespaces may use it; None matches none.
+        namespace_selector: selects the namespaces that may use it; None selects none.
         stop_policy: None, Hold or HoldAndDrain, as text.
         by_usage: whether its jobs are ordered by the past usage of their LocalQueues.
-        checks: what has to be ready before a job that holds quota starts.
+        checks: the admission checks that must be ready before a job that holds quota starts.
     """
 
     name: str
@@ -188,7 +188,7 @@ class ClusterQueue(Value):
 
 @fixed()
 class Cohort(Value):
-    """A Kueue Cohort: queues and cohorts that lend to each other; quotas of its own are optional."""
+    """A Kueue Cohort: queues and cohorts that lend to each other; its own quotas are optional."""
 
     name: str
     parent: str = ""
@@ -198,12 +198,12 @@ class Cohort(Value):
 
 @fixed()
 class LocalQueue(Value):
-    """A namespace's door to a ClusterQueue.
+    """A namespace's entry to a ClusterQueue.
 
     Attributes:
         stop_policy: None, Hold or HoldAndDrain, as text.
-        weight: what its usage is divided by where a ClusterQueue orders jobs by it.
-        consumed: resource -> its usage so far, as its status has it, in billionths of the resource's unit.
+        weight: the divisor of its usage if a ClusterQueue orders jobs by usage.
+        consumed: resource -> its usage so far, from its status, in billionths of the resource's unit.
     """
 
     name: str
@@ -216,7 +216,7 @@ class LocalQueue(Value):
 
 @fixed(slots=False)
 class Cluster(Value):
-    """Everything about the cluster that a replay starts from.
+    """The cluster that a replay starts from.
 
     Attributes:
         nodes, namespaces, priority_classes, workload_priority_classes, topologies, flavors, cluster_queues,
@@ -224,29 +224,30 @@ class Cluster(Value):
             manifests. A namespace is its labels. Cohorts that are only referred to come last, without quota
             or parent.
         workloads: Kueue's Workloads, in the order of the manifests.
-        pods: pods that run already, or wait; in the order of the manifests.
+        pods: pods that already run, or wait; in the order of the manifests.
         disruption_budgets: PodDisruptionBudgets, in the order of the manifests.
         pod_groups: PodGroups of scheduler-plugins, by namespace and name.
         claim_templates: ResourceClaimTemplates, by namespace and name.
-        scheduling_groups: pod groups of kube-scheduler's own, by namespace, Workload and name.
+        scheduling_groups: pod groups of kube-scheduler itself, by namespace, Workload and name.
         elastic_quotas: the nodes of the ElasticQuotaTree, else the ElasticQuotas, by name.
-        scheduler: the KubeSchedulerConfiguration; None when none is given.
-        kueue: Kueue's own Configuration; None when none is given.
-        kueue_controller: Kueue's controller, whose image says which release runs; None when none is given.
-        warnings: what the manifests say that changes decisions in reality but not here, by name.
-        assumed: what was assumed because no manifest said it, in sentences.
-        source: where it came from, for messages; not part of a run's identity.
-        files: what it was read from, so that it can be read again: its manifests, and then each patch over
-            them. It is "" where manifests were assumed for a trace, and empty where the cluster was made or
-            changed in memory. Not part of a run's identity.
-        manifests: the documents it was made of; what is not modelled of them is not part of a run's identity.
-        scale: how many times as large it is as the manifests say (`harness.cluster.changes.scale`).
-        timed: the documents among `manifests` that hold from some time on, or until some time; see
-            `harness.cluster.changes.timed`. All else is the cluster as it is when nothing has happened yet.
-        changes: what changes of it in a replay, in order of time; see `harness.cluster.changes.over_time`.
-        as_of: what time it is where a replay begins with its Workloads and Pods, microseconds since 1970;
-            None where none does. It follows from these and from the trace, so it is not part of a run's
+        scheduler: the KubeSchedulerConfiguration; None if none is given.
+        kueue: Kueue's own Configuration; None if none is given.
+        kueue_controller: Kueue's controller, whose image tells the running release; None if none is given.
+        warnings: sentences about parts of the manifests that affect decisions in reality but not here.
+        assumed: sentences about assumptions made because no manifest decides.
+        source: its origin, for messages; not part of a run's identity.
+        files: the files that it was read from, so that it can be read again: its manifests, and then each
+            patch
+            over them. The file is "" if manifests were derived from a trace. There is none if the cluster was
+            made or changed in memory. Not part of a run's identity.
+        manifests: the documents it was made from; their parts that are not modelled are not part of a run's
             identity.
+        scale: its size, as a multiple of the manifests' (`harness.cluster.changes.scale`).
+        timed: the documents among `manifests` that hold from some time on, or until some time; see
+            `harness.cluster.changes.timed`. Everything else is the cluster as it is at the beginning.
+        changes: its changes in a replay, in order of time; see `harness.cluster.changes.over_time`.
+        as_of: the present time if a replay begins with its Workloads and Pods, microseconds since 1970; else
+            None. It follows from these and from the trace, so it is not part of a run's identity.
     """
 
     nodes: Mapping[str, Node] = field(default_factory=frozen)
@@ -281,14 +282,14 @@ class Cluster(Value):
 
     @cached_property
     def nodes_change(self) -> bool:
-        """Whether some node comes, goes or changes in mid-replay."""
+        """True if a node comes, goes or changes during the replay."""
         return any(edit.kind == "Node" for instant in self.changes for edit in instant.edits)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
         """Resource -> amount: the sum over nodes, or without nodes the sum of nominal quotas.
 
-        A resource is absent if a quota of it has no end, or if all its quotas together are 0.
+        A resource is absent if one of its quotas is unlimited, or if all its quotas together are 0.
         """
         total: dict[str, int] = {}
         if self.nodes or self.nodes_change:
@@ -307,7 +308,7 @@ class Cluster(Value):
 
     @cached_property
     def pods_of(self) -> Mapping[str, tuple[Pod, ...]]:
-        """Workload, by namespace and name -> its Pods, in the order of the manifests."""
+        """`namespace/name` of a Workload -> its Pods, in the order of the manifests."""
         found: dict[str, list[Pod]] = {}
         for pod in self.pods:
             if pod.workload:
@@ -316,23 +317,24 @@ class Cluster(Value):
 
     @cached_property
     def standings(self) -> dict[int, tuple[Workload, Standing]]:
-        """What `harness.cluster.standing` has found out about Workloads, by their identity."""
+        """The answers of `harness.cluster.standing` about Workloads, by their identity."""
         return {}
 
     @cached_property
     def staying(self) -> frozenset[str]:
-        """The Pods that stay on their nodes, by namespace and name; see `harness.cluster.standing`."""
+        """The Pods that stay on their nodes, by `namespace/name`; see `harness.cluster.standing`."""
         from harness.cluster.standing import staying
 
         return staying(self)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of what is modelled of the manifests, as JSON with sorted keys.
+        """SHA-256 of the modelled part of the manifests, as JSON with sorted keys.
 
-        It is the same for YAML and JSON of one content, and whatever stands in fields that nothing reads,
-        such as `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the
-        manifests themselves and where they are from do not count.
+        It is the same for YAML and JSON of one content. Fields that nothing reads do not matter, such as
+        `status.nodeInfo`, `resourceVersion` or most annotations. Warnings, assumptions, the manifests
+        themselves and
+        their origin do not count.
         """
         from harness.cluster.digest import digest_of
 
@@ -340,20 +342,21 @@ class Cluster(Value):
 
     @cached_property
     def follows_manifests(self) -> bool:
-        """Whether it is what its manifests say at its scale, so that changing these changes it."""
+        """True if the cluster follows from its manifests and scale, so that changing them changes it."""
         from harness.cluster.changes.remake import follows_manifests
 
         return follows_manifests(self)
 
     def patched(self, patch: Patch) -> Cluster:
-        """This cluster with a patch over its manifests, as kustomize's strategic merge lays it over objects.
+        """Returns this cluster with a patch over its manifests, merged as kustomize's strategic merge does.
 
         Args:
             patch: documents with kind, name and only the fields that change: one mapping, several, or the
                 path of a file or a folder of them. It may be a table of events, as a path or as rows.
 
         Raises:
-            ClusterError: the patch cannot be read, names what is not there, or makes manifests faulty.
+            ClusterError: the patch cannot be read, names something that is missing, or makes manifests
+                faulty.
             InputError: the cluster was made or changed without manifests.
         """
         from harness.cluster.changes.patches import patched
@@ -361,7 +364,7 @@ class Cluster(Value):
         return patched(self, patch)
 
     def with_values(self, values: Values) -> Cluster:
-        """This cluster with other values of some knobs.
+        """Returns this cluster with other values of some knobs.
 
         Args:
             values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
@@ -369,21 +372,21 @@ class Cluster(Value):
                 `harness.cluster.changes.knobs`.
 
         Raises:
-            InputError: there is no such object or knob, or a value is none of its kind.
-            ClusterError: manifests with these values are faulty.
+            InputError: there is no such object or knob, or a value has a wrong type.
+            ClusterError: the manifests with these values are faulty.
         """
         from harness.cluster.changes.knobs import with_values
 
         return with_values(self, values)
 
     def knobs(self, pattern: str | None = None) -> dict[str, int | Fraction | None]:
-        """What can be turned with `with_values`: path -> value, exact, in the unit of manifests.
+        """Returns the knobs that `with_values` can set: path -> exact value, in the unit of manifests.
 
         Args:
-            pattern: a path in which `*` stands for anything; all by default.
+            pattern: a path in which `*` matches anything; all knobs by default.
 
         Raises:
-            InputError: the cluster was made without manifests, or no knob fits the pattern.
+            InputError: the cluster was made without manifests, or no knob matches the pattern.
         """
         from harness.cluster.changes.knobs import knobs
 
@@ -391,7 +394,7 @@ class Cluster(Value):
 
     @cached_property
     def default_class(self) -> PriorityClass:
-        """What a job without a class gets: the global default, else an unnamed class of value 0."""
+        """The class of a job that names none: the global default, else an unnamed class of value 0."""
         for priority_class in self.priority_classes.values():
             if priority_class.global_default:
                 return priority_class
@@ -403,13 +406,13 @@ class Cluster(Value):
         return self.default_class.value
 
     def schedules(self, pod: Pod) -> bool:
-        """Whether the scheduler that is replayed is to place a pod; that of others only holds resources."""
+        """True if the replayed scheduler places a pod; pods of other schedulers only hold resources."""
         return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
 
     def priority_of(self, name: str) -> PriorityClass | None:
-        """The class that a trace's `priority_class` names, of Kueue or of Kubernetes; None if there is none.
+        """Returns the class that a trace's `priority_class` names, of Kueue or of Kubernetes; None for none.
 
-        Where both exist, the WorkloadPriorityClass counts, as in Kueue.
+        If both exist, the WorkloadPriorityClass counts, as in Kueue.
         """
         return (
             self.workload_priority_classes.get(name)
@@ -418,16 +421,16 @@ class Cluster(Value):
         )
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """The labels that a namespace selector sees, with the one that Kubernetes adds to every namespace."""
+        """Returns the labels that a namespace selector sees, with the one that Kubernetes adds."""
         return self.namespaces.get(namespace) or frozen({NAMESPACE_NAME: namespace})
 
     def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
-        """The ClusterQueue that a trace's queue names: by a LocalQueue of its namespace, else directly."""
+        """Returns the ClusterQueue of a trace's queue, by a LocalQueue of its namespace or by its name."""
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 
     def missing_flavors(self, queue: ClusterQueue) -> tuple[str, ...]:
-        """Flavors of a queue that have no ResourceFlavor; Kueue keeps such a queue inactive."""
+        """Returns the flavors of a queue that have no ResourceFlavor; Kueue keeps such a queue inactive."""
         return tuple(
             quotas.flavor
             for group in queue.resource_groups

@@ -1,4 +1,4 @@
-"""Nodes as a run keeps them: equal ones are counted, in a bounded number of kinds."""
+"""Nodes as a run stores them: equal nodes are counted, in a limited number of kinds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from harness.cluster.kinds.selectors import Taint
 from harness.cluster.model import UNLIMITED, Node
 
 MOST_KINDS = 64
-"""Where there are more kinds, labels of many values are left out, then small kinds are joined."""
+"""The most kinds. Beyond it, labels with many values are left out, then small kinds are joined."""
 
 
 def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
-    """What kinds of nodes there are.
+    """Returns the kinds of nodes.
 
     Returns:
-        `nodes`, the kinds in the order in which they come first: `count`, the `first` and `last` by name, a
-        hash of all `names`, and `allocatable`. They have `labels`, `taints`, `unschedulable` and `ready`
-        where there are any. One with `kinds` joins this many of them, with the sum of what is allocatable.
-        `labels`, those that tell too many nodes apart and are left out above: label -> `count` of its values,
-        `sha256`.
+        `nodes`: the kinds in order of first appearance. Each has `count`, the `first` and `last` name, a hash
+            of
+        all `names`, and `allocatable`; and `labels`, `taints`, `unschedulable` and `ready` if there are any.
+        An
+        entry with `kinds` joins that many kinds, with the sum of what is allocatable. `labels`: the labels
+        left out
+        above because they have too many values: label -> `count` of its values, `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:
@@ -54,7 +56,7 @@ def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
 
 
 def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
-    """Nodes that are alike but for their names, where only some labels count."""
+    """Returns groups of nodes that are equal except for their names, considering only some labels."""
     alike: dict[Any, list[Node]] = {}
     for node in nodes:
         own = tuple(None if _is_own(node, key) else node.labels.get(key) for key in labels)
@@ -64,7 +66,7 @@ def _shapes(nodes: Iterable[Node], labels: Sequence[str]) -> list[list[Node]]:
 
 
 def _is_own(node: Node, key: str) -> bool:
-    """Whether a label only says the node's name."""
+    """Returns True if a label only repeats the node's name."""
     return key == HOSTNAME and node.labels.get(key) == node.name
 
 

@@ -1,4 +1,4 @@
-"""A cluster on which one quota is alone: it has its own quota and no other to borrow from."""
+"""A cluster for one quota alone: it has its own quota, and no other to borrow from."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 
 
 def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
-    """The cluster with the quotas of some jobs and no others, each bounded by what is nominally its own.
+    """Returns the cluster with the quotas of some jobs only, each bounded by its own nominal quota.
 
-    A ClusterQueue leaves its cohort; an ElasticQuota has its `min` as `max` too, for the resources that it
-    names, and its semantics stay those of all together. Plugins go by the one or by the other. Nodes stay as
-    they are: none of them is the quota's own, and quota is what bounds it there. What changes of these quotas
-    and of nodes changes at the same times.
+    A ClusterQueue leaves its cohort. An ElasticQuota gets its `min` as `max`, for the resources that it
+    names, and
+    its semantics stay those of the whole cluster. Plugins use one of the two. Nodes stay as they are, because
+    no
+    node belongs to the quota alone, and the quota is the bound. Changes of these quotas and of nodes happen
+    at the
+    same times.
 
     Args:
         cluster: with all quotas.
         quota: the ClusterQueue or ElasticQuota that the jobs count against.
-        elastic: the ElasticQuotas that they count against for plugins which go by these.
+        elastic: the ElasticQuotas that they count against with plugins that use ElasticQuotas.
     """
     semantics = semantics_of(ever(cluster).elastic_quotas)
     alone = before = _state(cluster, quota, elastic, semantics)
@@ -45,7 +48,7 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
 
 
 def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: str) -> Cluster:
-    """The same, while nothing changes."""
+    """Returns the same cluster for a time without changes."""
     queue = cluster.cluster_queues.get(quota)
     doors = {key: local for key, local in cluster.local_queues.items() if local.cluster_queue == quota}
     return replace(
@@ -64,7 +67,7 @@ def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: st
 
 
 def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
-    """The queue without anybody to share with: limits of borrowing and lending mean nothing then."""
+    """Returns the queue outside its cohort, without its limits of borrowing and lending."""
     groups = tuple(
         ResourceGroup(
             group.covered_resources,
@@ -82,6 +85,6 @@ def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
 
 
 def _bounded(quota: ElasticQuota, semantics: str) -> ElasticQuota:
-    """The quota with nothing above it, and what is guaranteed as its bound; what it does not name stays."""
+    """Returns the quota without a parent, bounded by its guarantee; bounds of other resources stay."""
     bound = dict.fromkeys(CORE_RESOURCES, UNLIMITED) if quota.max is None else quota.max
     return replace(quota, max=frozen({**bound, **(quota.min or {})}), parent="", semantics=semantics)

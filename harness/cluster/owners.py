@@ -31,10 +31,10 @@ _OWNER_LABELS = (
     ("", "training.kubeflow.org/job-name", ""),
     ("", "ray.io/originated-from-cr-name", ""),
 )
-"""Labels of pods that name what they were made for: its kind ("" for any), its name, and its uid."""
+"""Labels of pods that name their owner: its kind ("" for any), its name, and its uid."""
 
 _MADE = re.compile(r"(.+)-[0-9a-z]{5}")
-"""The name that Kueue gives to a Workload: kind and name of what it is made for, and a hash."""
+"""The pattern of names that Kueue gives to Workloads: kind and name of the owner, and a hash."""
 
 _Key = tuple[str, str]
 
@@ -53,15 +53,16 @@ def matched(
     succeeded: Iterable[Pod],
     manifests: Iterable[Mapping[str, Any]],
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
-    """Workloads with the time since when their jobs run, and Pods with the Workloads that they belong to.
+    """Returns Workloads with the start of their jobs, and Pods with the keys of their Workloads.
 
-    A Pod also knows whether a Workload has its name.
+    A Pod also records whether a Workload has its name.
 
     Args:
-        workloads: as they were read.
-        pods: likewise, those that have not ended.
-        succeeded: likewise, those that have succeeded; Workloads that hold quota know how many there are.
-        manifests: all objects of the dump, also those of kinds that are not read.
+        workloads: the Workloads as they were read.
+        pods: the Pods that have not ended, as they were read.
+        succeeded: the Pods that have succeeded, as they were read. Workloads that hold quota get their
+            number.
+        manifests: all objects of the dump, including kinds that are not read.
     """
     several = tuple(pods)
     if not workloads:
@@ -100,7 +101,7 @@ def _metadata(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _texts(metadata: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    """Labels or annotations, those that are texts."""
+    """Returns those labels or annotations that are texts."""
     found = metadata.get(name)
     if not isinstance(found, Mapping):
         return {}
@@ -112,7 +113,7 @@ def _namespace(manifest: Mapping[str, Any]) -> str:
 
 
 class _Objects:
-    """The objects of a dump, and what they were made for."""
+    """The objects of a dump, and their owners."""
 
     def __init__(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         self.others: list[Mapping[str, Any]] = []
@@ -135,7 +136,10 @@ class _Objects:
                 self._by_name[space, kind, name] = manifest
 
     def line(self, manifest: Mapping[str, Any]) -> Iterator[Owner]:
-        """What an object was made for, directly and in turn, nearest first; then what labels of it say."""
+        """Yields the owners of an object, direct and indirect, nearest first.
+
+        Then the owners that its labels name.
+        """
         space, seen, next_ones = _namespace(manifest), set[Owner](), [manifest]
         while next_ones:
             current, next_ones = next_ones, []
@@ -154,7 +158,7 @@ class _Objects:
                 yield Owner(kind, labels[name], labels.get(uid, ""))
 
     def named(self, space: str, owner: Owner) -> Mapping[str, Any] | None:
-        """The object that an owner reference means; None where the dump does not have it."""
+        """Returns the object that an owner reference means; None if the dump lacks it."""
         if owner.uid in self._by_uid:
             return self._by_uid[owner.uid]
         found = self._by_name.get((space, owner.kind, owner.name))
@@ -172,10 +176,10 @@ def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
 
 
 class _Owners:
-    """The Workloads of a dump by what they were made for.
+    """The Workloads of a dump by their owners.
 
-    Of several that were made for one object, the one counts that holds quota, of these the youngest; those
-    that are over have no pods. One that says no owner is known by its name.
+    If several Workloads have the same owner, the one that holds quota counts, and among these the youngest.
+    Finished ones have no pods. A Workload without an owner is found by its name.
     """
 
     def __init__(self, objects: _Objects, workloads: Iterable[Workload]) -> None:
@@ -242,7 +246,7 @@ class _Owners:
         return None, 0
 
     def began(self) -> dict[str, int]:
-        """Workload -> when its job started, by the status of the object that the Workload belongs to.
+        """Returns Workload -> the start of its job, by the status of the object that owns the Workload.
 
         If that status gives no start, the objects below it give it, such as the Jobs of a JobSet.
         """

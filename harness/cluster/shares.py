@@ -8,12 +8,12 @@ from math import floor
 
 
 def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict[str, int]:
-    """Whole shares of a total in proportion to weights.
+    """Returns whole shares of a total in proportion to weights.
 
     What is left after rounding down goes to the largest remainders, among equal ones by name.
 
     Args:
-        total: what is divided.
+        total: the amount to divide.
         weights: 0 or more each, and not all of them 0.
     """
     whole = sum(weights.values())
@@ -26,7 +26,7 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
 
 
 def split_in_units(total: int, weights: Mapping[str, int | Fraction], unit: int) -> dict[str, int]:
-    """Shares in whole units by `largest_remainder`; the first by name also gets what is less than a unit."""
+    """Returns shares in whole units by `largest_remainder`; the first by name also gets the rest."""
     units, rest = divmod(total, unit)
     shares = {name: share * unit for name, share in largest_remainder(units, weights).items()}
     if rest:

@@ -1,7 +1,7 @@
-"""How the work of a dump stands: which of a job's pods run, on which nodes, and since when.
+"""The state of the work in a dump: the pods of a job that run, their nodes, and their start.
 
-The questions are the same for a Workload of Kueue's and for a Pod that is a job of its own. The pods of a
-Workload are those that lead to it (`owners.py`).
+The questions are the same for a Workload of Kueue's and for a Pod that is a job of its own. `owners.py` finds
+the pods of a Workload.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from harness.cluster.model import Cluster, frozen
 
 
 class Standing(NamedTuple):
-    """How one job of a dump stands.
+    """The state of one job of a dump.
 
     Attributes:
-        pods: its Pods by their numbers in the job, those that run and those that wait for a node.
-        more: Pods of it beyond those that it is to have.
-        wanted: how many pods it is to have.
-        since: since when it runs, microseconds since 1970; None where it does not, or nobody says it.
+        pods: its Pods by their numbers in the job, both running ones and those that wait for a node.
+        more: further Pods, beyond the number that it should have.
+        wanted: how many pods it should have.
+        since: its start, microseconds since 1970; None if it does not run, or if its start is unknown.
     """
 
     pods: Mapping[int, Pod]
@@ -33,11 +33,13 @@ class Standing(NamedTuple):
 
 
 def standing_of(cluster: Cluster, each: Workload | Pod) -> Standing:
-    """How a job of a dump stands.
+    """Returns the state of a job of a dump.
 
     A Workload runs since its pods were ready (condition `PodsReady`), else since the start in the status of
-    its job, else since the first of its pods started. Where the dump has no pods of it, it runs since it was
-    admitted or got its quota. It does not while it has no quota, nor while one of its pods has no node.
+    its
+    job, else since the first of its pods started. If the dump has none of its pods, it runs since its
+    admission or
+    since it got its quota. It does not run without quota, or while one of its pods has no node.
 
     Args:
         cluster: the dump.
@@ -69,12 +71,12 @@ def _of_workload(cluster: Cluster, each: Workload) -> Standing:
 
 
 def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]) -> Mapping[str, int]:
-    """Pod set -> pods that have succeeded and that no other stands in for, as in a Job of more completions.
+    """Returns pod set -> pods that have succeeded without a successor, as in a Job with more completions.
 
     Args:
-        workload: as it was read.
-        pods: those of it that have not ended.
-        succeeded: those of it that have.
+        workload: the Workload as it was read.
+        pods: its Pods that have not ended.
+        succeeded: its Pods that have succeeded.
     """
     rooms = list(_rooms(workload))
     present, _ = _numbered(pods, rooms)
@@ -85,9 +87,9 @@ def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]
 
 
 def leaving(cluster: Cluster, pod: Pod) -> int:
-    """How long a pod that is terminating keeps what it holds, microseconds; 0 for gone, and for any other.
+    """Returns how long a terminating pod keeps what it holds, microseconds; 0 for all other pods.
 
-    It is gone at its deletion timestamp: that is when it was deleted, and its grace period.
+    It is gone at its deletion timestamp, which is the time of its deletion plus its grace period.
     """
     if not (pod.terminating and pod.node) or pod.gone_at is None or cluster.as_of is None:
         return 0
@@ -95,10 +97,10 @@ def leaving(cluster: Cluster, pod: Pod) -> int:
 
 
 def staying(cluster: Cluster) -> frozenset[str]:
-    """The Pods that stay on their nodes, by namespace and name.
+    """Returns the Pods that stay on their nodes, by `namespace/name`.
 
-    Their nodes are there and have room for them, where those that started first come first. A Pod of a
-    Workload takes what it requests, or what the Workload says if that is more.
+    Their nodes exist and have room for them, if Pods that started earlier take their room first. A Pod of a
+    Workload takes what it requests, or what the Workload requests for it, if that is more.
     """
     bound = [
         pod
@@ -124,7 +126,7 @@ def staying(cluster: Cluster) -> frozenset[str]:
 
 
 def _requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
-    """What Workloads say of their pods, by Pod."""
+    """Returns the requests of Workloads for their pods, by Pod."""
     found: dict[str, Mapping[str, int]] = {}
     for workload in cluster.workloads:
         rooms = list(_rooms(workload))
@@ -151,14 +153,14 @@ def _since(workload: Workload, pods: Mapping[int, Pod], wanted: int) -> int | No
 
 
 class _Room(NamedTuple):
-    """A pod set, and the numbers of its pods that are to run."""
+    """A pod set, and the numbers of its pods that should run."""
 
     pod_set: PodSet
     numbers: range
 
 
 def _rooms(workload: Workload) -> Iterator[_Room]:
-    """The pod sets of a Workload; pods that have ended, or were not admitted, have no numbers."""
+    """Yields the pod sets of a Workload; pods that have ended, or were not admitted, have no numbers."""
     given: Mapping[str, int] = {}
     if workload.admission is not None:
         given = {each.name: each.count for each in workload.admission.assignments if each.count > 0}
@@ -173,9 +175,9 @@ def _rooms(workload: Workload) -> Iterator[_Room]:
 def _numbered(
     pods: Iterable[Pod], rooms: Sequence[_Room], others: Mapping[int, Pod] = MappingProxyType({})
 ) -> tuple[dict[int, Pod], tuple[Pod, ...]]:
-    """Pods by their numbers, and those that have none; who runs comes before who waits for a node.
+    """Returns Pods by their numbers, and Pods without a number; running ones precede waiting ones.
 
-    A pod has the number that its index says, where that is free; `others` have theirs already.
+    A pod has the number of its index if that is free; `others` already have their numbers.
     """
     found = dict(others)
     more: list[Pod] = []
@@ -191,7 +193,7 @@ def _numbered(
 
 
 def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Room | None:
-    """The pod set of a pod: the one that its labels name, else one with room that asks for as much."""
+    """Returns the pod set of a pod: the one that its labels name, else one with room and equal requests."""
     named = [room for room in rooms if room.pod_set.name == pod.pod_set.lower()]
     open_ = [room for room in named or rooms if any(number not in taken for number in room.numbers)]
     alike = [room for room in open_ if _asked(room.pod_set.requests) == _asked(pod.spec.requests)]

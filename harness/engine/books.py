@@ -1,4 +1,4 @@
-"""The engine's truth about capacity: what the cluster has, and what pods hold of it."""
+"""The engine's record of capacity: the cluster's amounts, and the amounts that pods hold."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from harness.policy import Job
 
 
 class Books:
-    """Capacity and allocation, for the cluster and for each node; policies see it as their `View`.
+    """Capacity and allocation, for the cluster and for each node; policies see them as their `View`.
 
-    Without nodes a job is admitted first, which gives it a right to its resources, and started when those
-    that are leaving have left them. To admit or to bind answers None, or says what there is too little of.
+    Without nodes, a job is admitted first, which promises it its resources. It starts when evicted jobs have
+    left
+    them. `admit` and `bind` return None, or a text that says which resource is short.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -33,11 +34,11 @@ class Books:
         self.nodes: KeysView[str] = self._free.keys()
 
     def free_on(self, node: str) -> Mapping[str, int]:
-        """Resource -> amount that is free on a node now."""
+        """Returns resource -> free amount on a node."""
         return MappingProxyType(self._free[node])
 
     def fits(self, job: Job) -> bool:
-        """Whether the job's whole request is free now (summed over nodes), and promised to nobody."""
+        """Returns True if the job's whole request is free (summed over nodes) and not promised to others."""
         promised, allocated = self._promised, self._allocated
         return all(
             allocated.get(resource, 0) + promised.get(resource, 0) + amount <= self.capacity[resource]
@@ -46,13 +47,13 @@ class Books:
         )
 
     def admit(self, asked: Mapping[str, int], *, at_once: bool) -> bool | str:
-        """Promise a whole job what it asks for, or give it that where it may start and all of it is free.
+        """Promise a whole job its request, or allocate it if the job may start and all of it is free.
 
-        What evicted jobs still hold can be promised again. A resource that nothing limits is only counted.
+        Amounts that evicted jobs still hold can be promised again. Unlimited resources are only counted.
 
         Returns:
-            Whether it was given what it asks for; or what there is too little of, where not even a promise
-            can be made.
+            Whether the request was allocated; or a text about the short resource if it cannot even be
+            promised.
         """
         allocated, leaving, promised, capacity = self._allocated, self._leaving, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -71,9 +72,9 @@ class Books:
         return at_once
 
     def start(self, asked: Mapping[str, int]) -> bool:
-        """Allocate what was promised to a job if all of it is free; answers whether it is.
+        """Allocate a job's promised request if all of it is free; returns whether it is.
 
-        What is promised to others does not count: they were admitted later.
+        Promises to other jobs do not count, because those were admitted later.
         """
         allocated, promised, capacity = self._allocated, self._promised, self.capacity
         for resource, amount in asked.items():
@@ -87,9 +88,9 @@ class Books:
         return True
 
     def withdraw(self, asked: Mapping[str, int]) -> None:
-        """A job is evicted before it started: nothing is promised to it any more.
+        """Withdraw the promise to a job that is evicted before its start.
 
-        One of whose pods none is left never starts, and nothing was promised to it.
+        A job that has no pods left never starts, and had no promise.
         """
         for resource, amount in asked.items():
             if amount:
@@ -98,12 +99,12 @@ class Books:
             self._settle()
 
     def terminate(self, asked: Mapping[str, int]) -> None:
-        """A started job is evicted; it holds its resources until it is gone."""
+        """Note that a started job is evicted; it holds its resources until it is gone."""
         for resource, amount in asked.items():
             self._leaving[resource] = self._leaving.get(resource, 0) + amount
 
     def release(self, asked: Mapping[str, int], *, evicted: bool) -> None:
-        """A started job has ended, or it was evicted and is gone."""
+        """Free the resources of a started job that has ended, or that was evicted and is gone."""
         allocated = self._allocated
         for resource, amount in asked.items():
             allocated[resource] -= amount
@@ -115,13 +116,15 @@ class Books:
             self._settle()
 
     def change(self, change: Change) -> None:
-        """The cluster changes; jobs keep what they hold.
+        """Apply a change of the cluster; jobs keep what they hold.
 
-        Without nodes the capacity is the sum of quotas. If a quota falls below what its jobs hold, other
-        queues may still use their quotas in full. So jobs may hold more than the capacity, by as much as
-        quotas fell since nothing was held. A queue or cohort that leaves its cohort takes along what it
-        borrowed there, and others may take that anew. The books do not know who borrowed, so all that is
-        held may be borrowed.
+        Without nodes, the capacity is the sum of quotas. If a quota falls below what its jobs hold, other
+        queues may
+        still use their quotas in full. So jobs may exceed the capacity, by as much as quotas fell since
+        nothing was
+        held. A queue or cohort that leaves its cohort keeps what it borrowed there, and others may use that
+        again. The
+        books do not know who borrowed, so they treat everything held as possibly borrowed.
         """
         self.capacity = change.cluster.capacity
         for resource in self.capacity:
@@ -136,7 +139,7 @@ class Books:
             self._settle()
 
     def put_node(self, node: Node, pods: int) -> None:
-        """A node is there, or has other amounts; it may have less than its pods hold.
+        """Add a node, or change its amounts; it may have less than its pods hold.
 
         Args:
             node: the node.
@@ -158,24 +161,24 @@ class Books:
         self._free[node.name] = now
 
     def drop_node(self, name: str) -> None:
-        """A node is gone, and nothing is on it any more."""
+        """Remove a node, which no longer has pods."""
         del self._free[name]
         del self._allocatable[name]
 
     def _may_exceed(self, resource: str, excess: int) -> bool:
-        """Whether so much may be held beyond the capacity."""
+        """Returns True if this amount may be held beyond the capacity."""
         return excess <= self._beyond.get(resource, 0)
 
     def _settle(self) -> None:
-        """Where all was given back, no more than the capacity may be held again.
+        """Reset the excess over the capacity once all resources are free again.
 
-        Until then a queue that was deleted may lend all that it had, of whatever resource.
+        Until then, a deleted queue may have lent all that it had, of any resource.
         """
         if not (any(self._allocated.values()) or any(self._promised.values())):
             self._beyond.clear()
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
-        """Allocate one pod on a node; a pod takes one of the node's `pods` where the node limits them."""
+        """Allocate one pod on a node; it also takes one of the node's `pods` if the node limits them."""
         free, allocated = self._free[node], self._allocated
         pod_sets = job.pod_sets
         pod_set = pod_sets[0] if len(pod_sets) == 1 else job.pod_set_of(pod)
@@ -206,7 +209,7 @@ class Books:
 
 
 def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
-    """Resource -> what a whole job asks for, with the pods that partial admission gave to it."""
+    """Returns resource -> a whole job's request, with the pods that partial admission gave it."""
     if job.pods == 1 and len(job.pod_sets) == 1:
         return job.pod_sets[0].requests
     total: dict[str, int] = {}
@@ -218,7 +221,7 @@ def asked_by(job: Job, counts: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def _lowered(edit: Edit) -> dict[str, int]:
-    """Resource -> how much less a queue or cohort has, or lends, whichever is more."""
+    """Returns resource -> the decrease of a queue's or cohort's quota, or of its lendable part, if larger."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return {}
     before, after = _quotas(edit.before), _quotas(edit.after)
@@ -230,20 +233,20 @@ def _lowered(edit: Edit) -> dict[str, int]:
 
 
 def _leaves(edit: Edit) -> bool:
-    """Whether a queue or cohort is no longer where it was; one that is deleted may come back elsewhere."""
+    """Returns True if a queue or cohort moved; a deleted one may come back elsewhere."""
     if edit.kind not in ("ClusterQueue", "Cohort") or edit.before is None:
         return False
     return edit.after is None or _above(edit.before) != _above(edit.after)
 
 
 def _above(spec: Any) -> str:
-    """The cohort of a queue, or the parent of a cohort."""
+    """Returns the cohort of a queue, or the parent of a cohort."""
     above: str = spec.cohort if isinstance(spec, ClusterQueue) else spec.parent
     return above
 
 
 def _quotas(spec: Any) -> dict[tuple[str, str], tuple[int, int]]:
-    """Flavor and resource -> the nominal quota, and what of it others may have."""
+    """Returns (flavor, resource) -> the nominal quota, and its lendable part."""
     found = {}
     for group in () if spec is None else spec.resource_groups:
         for quotas in group.flavors:

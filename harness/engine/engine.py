@@ -1,11 +1,13 @@
-"""The event loop: a virtual clock that delivers what happens and applies what the policy decides.
+"""The event loop: a virtual clock that delivers events and applies the policy's decisions.
 
-An instant has this order. First come ends, and then pods that are ready, for a policy that wants to know.
-Evicted work that is gone follows, each piece with its return to the queue. Then jobs start that were admitted
-before. Changes of the cluster come next, each followed by what the policy decides at once. Arrivals are last,
-before the policy's cycle. Ends, pods that are ready and departures are ordered by name, arrivals by their
-place in the trace. A cycle runs once an instant, and again only if it made something due at that very
-instant.
+An instant has this order. First come ends, and then ready pods, for a policy that listens to them. Evicted
+work
+that is gone follows, each piece with its return to the queue. Then jobs start that were admitted before.
+Changes
+of the cluster come next, each followed by the policy's immediate decisions. Arrivals are last, before the
+policy's cycle. Ends, ready pods and departures are ordered by name, arrivals by their place in the trace.
+There
+is one cycle per instant, and another one only if it made something due at the same instant.
 """
 
 from __future__ import annotations
@@ -44,16 +46,16 @@ _READ_ONLY = (
 
 @fixed()
 class Outcome(Value):
-    """How a replay went.
+    """The result of a replay.
 
     Attributes:
-        start: the first arrival, microseconds since the origin; `until` where that comes before it.
-        end: the last end, release, arrival or decision; or `until`, where that cut the replay short.
-        cycles: how often the policy was asked.
-        jobs: how many arrived.
+        start: the first arrival, microseconds since the origin; `until` if that is earlier.
+        end: the last end, release, arrival or decision; or `until`, if that cut the replay short.
+        cycles: how often the policy was called.
+        jobs: how many jobs arrived.
         half_bound: gangs that held resources at the end without all their pods being bound.
-        stopped: the livelock that ended the replay before its end, or None.
-        asleep: jobs that waited with nothing when nothing more could happen, although all that they ask for
+        stopped: the livelock that stopped the replay early, or None.
+        asleep: jobs that held nothing and waited when nothing more could happen, although their whole request
             was free; in order of arrival.
     """
 
@@ -67,15 +69,16 @@ class Outcome(Value):
 
 
 class Engine:
-    """One replay: make it, make the policy with its `view`, then `run` it once.
+    """One replay: create the engine, create the policy with its `view`, then `run` it once.
 
     Args:
-        arrivals: chunks of jobs in order of arrival; a chunk is taken when the one before it is used up.
-        cluster: what there is to schedule on, and what changes of it.
-        recorder: hears everything that happens.
-        losses: what an eviction costs.
-        until: the last instant that is played, microseconds since the origin; None plays to the end.
-        enough: asked after each instant; the replay is over where it answers True.
+        arrivals: chunks of jobs in order of arrival; the next chunk is taken when the previous one is used
+            up.
+        cluster: the cluster to schedule on, with its changes.
+        recorder: receives everything that happens.
+        losses: the cost of an eviction.
+        until: the last instant to play, microseconds since the origin; None plays to the end.
+        enough: called after each instant; True ends the replay.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class Engine:
 
     @property
     def view(self) -> View:
-        """The engine's truth about capacity, for the policy."""
+        """The engine's record of capacity, for the policy."""
         return self._lifecycle.books
 
     def run(
@@ -110,12 +113,12 @@ class Engine:
 
         Args:
             policy: the policy, made for this engine's cluster and view.
-            name: what to call it in messages.
+            name: its name in messages.
             watch: called now and then with the simulated time and the number of jobs that have arrived.
 
         Raises:
-            DecisionError: the policy decided what cannot be.
-            PolicyError: the policy raised an error of its own, or does not hear of what changes.
+            DecisionError: the policy made an impossible decision.
+            PolicyError: the policy raised an error of its own, or cannot be notified of changes.
         """
         self.begin(policy, name=name)
         self.play(watch)
@@ -124,7 +127,7 @@ class Engine:
     # --- in parts -----------------------------------------------------------------------------------------
 
     def finish(self) -> Outcome:
-        """Account for what stands when all is played; see `run`."""
+        """Finish the accounts at the end of the replay; see `run`."""
         lifecycle, sources = self._lifecycle, self._sources
         stopped, start = self._referee.stopped, self._start
         alive = any(source.due != FAR for source in sources)
@@ -170,24 +173,24 @@ class Engine:
             self._recurrence = Recurrence(stand, skip, referee.idle_wakes, lifecycle)
 
     def play(self, watch: Callable[[int, int], None] | None = None) -> None:
-        """Play on to the end, or as far as it goes now; see `run` for the arguments and errors."""
+        """Play on to the end, or as far as possible now; see `run` for the arguments and errors."""
         with self._blamed():
             for now in self._play(self._policy, self._doze, self._recurrence, self._referee, self._sources):
                 if watch is not None:
                     watch(now, self._arrivals.arrived)
 
     def submit(self, arrivals: list[Arrival]) -> None:
-        """Jobs more arrive at the instant that was played last; no cycle follows before the next `play`."""
+        """Let further jobs arrive at the last played instant; no cycle follows before the next `play`."""
         with self._blamed():
             for arrival in arrivals:
                 self._lifecycle.arrive(*arrival)
         self._arrivals.arrived += len(arrivals)
 
     def change(self, change: Change) -> None:
-        """The cluster changes at the instant that was played last.
+        """Change the cluster at the last played instant.
 
         Raises:
-            PolicyError: the policy does not hear of what changes.
+            PolicyError: the policy cannot be notified of changes.
         """
         hear: Hear | None = _further(self._policy, "changed", self._name)
         instant = Instant(self._lifecycle.now, (change.edit,))
@@ -197,12 +200,12 @@ class Engine:
             self._tell(hear, change)
 
     def wake(self, at: int) -> None:
-        """The policy's cycle follows at an instant, which may be the one that was played last."""
+        """Schedule a cycle of the policy at an instant, which may be the last played one."""
         self._referee.wakes.add(at)
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
-        """Say of what goes wrong when it was, and whose fault it is."""
+        """Add to errors the time, and the component at fault."""
         name, lifecycle = self._name, self._lifecycle
         try:
             yield
@@ -222,16 +225,16 @@ class Engine:
             ) from error
 
     def _decide(self, decisions: Iterable[Decision]) -> None:
-        """Apply what a policy decides outside of its cycles, one decision after the other."""
+        """Apply the decisions that a policy makes outside of its cycles, one after the other."""
         handlers, unknown = self._handlers
         for decision in decisions:
             handlers.get(type(decision), unknown)(decision)
 
     def _ahead(self, policy: Policy, name: str, arrivals: Arrivals) -> ChangesAhead:
-        """What changes of the cluster: the policy hears of each change, and what it decides is done at once.
+        """Returns the source of the cluster's changes; the policy's answer to each is applied at once.
 
         Raises:
-            PolicyError: the policy does not hear of changes.
+            PolicyError: the policy cannot be notified of changes.
         """
         lifecycle = self._lifecycle
         hear: Hear | None = _further(policy, "changed", name)
@@ -244,7 +247,7 @@ class Engine:
         return ChangesAhead(self._cluster, partial(self._tell, hear), over)
 
     def _tell(self, hear: Hear | None, change: Change) -> None:
-        """Have all follow one change: what is free, the policy, and what it decides at once."""
+        """Apply one change: to the free amounts, then to the policy, and then its immediate decisions."""
         if hear is None or change.edit.kind in AT_ARRIVAL:
             return
         lifecycle = self._lifecycle
@@ -261,14 +264,14 @@ class Engine:
         referee: Referee,
         sources: Sequence[Source],
     ) -> Iterator[int]:
-        """The loop: the next instant, what is due at it, and the policy's decisions.
+        """The loop: the next instant, the events due at it, and the policy's decisions.
 
         Args:
-            policy: decides.
-            doze: plays idle wakes in a row for it, see `Policy`; None where it does not.
-            recurrence: leaps over idle wakes that repeat what was; None where the policy has no part in that.
-            referee: checks what it decides.
-            sources: what keeps the replay alive, in the order in which it is delivered within an instant.
+            policy: makes the decisions.
+            doze: plays idle wakes in a row for it, see `Policy`; None if it does not.
+            recurrence: skips idle wakes that repeat earlier ones; None if the policy does not support it.
+            referee: checks the decisions.
+            sources: the sources of events, in the order of delivery within an instant.
 
         Yields:
             The simulated time, now and then.
@@ -320,16 +323,16 @@ class Engine:
 
 
 def to_be_heard(changes: Iterable[Instant]) -> bool:
-    """Whether some change is of what policies go by while jobs are there."""
+    """Returns True if a change concerns something that policies use while jobs exist."""
     return any(edit.kind not in AT_ARRIVAL for instant in changes for edit in instant.edits)
 
 
 def deaf(name: str, changes: Sequence[Instant]) -> PolicyError:
-    """The error of a policy without a method `changed` in a cluster that changes."""
+    """Returns the error for a policy without a method `changed` in a cluster that changes."""
     first = next(instant for instant in changes if to_be_heard((instant,)))
     what = ", ".join(str(edit) for edit in first.edits if edit.kind not in AT_ARRIVAL)
     return PolicyError(
-        f"policy {name} does not hear of changes, and {what} changes {format_duration(first.at)} after the "
+        f"policy {name} is not notified of changes, but {what} changes {format_duration(first.at)} after the "
         "origin",
         hint="give it a method changed(change, now); --ignore-events replays it as if nothing changed",
     )
@@ -340,13 +343,13 @@ def _told_time(now: int) -> str:
 
 
 def _asleep(lifecycle: Lifecycle) -> tuple[str, ...]:
-    """The jobs that wait with nothing although all that they ask for is free."""
+    """Returns the jobs that hold nothing and wait although their whole request is free."""
     waiting = (life.job for life in lifecycle.lives.values() if not (life.admitted or life.holding))
     return tuple(job.id for job in waiting if lifecycle.books.fits(job))
 
 
 def _is_ours(error: InputError) -> bool:
-    """Whether an error was raised by what replays and records, and not by the policy."""
+    """Returns True if an error comes from the code that replays and records, not from the policy."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -355,10 +358,10 @@ def _is_ours(error: InputError) -> bool:
 
 
 def _further(policy: Policy, method: str, name: str) -> Any:
-    """A method that a policy may have, see `Policy`; None where it has not.
+    """Returns an optional method of a policy, see `Policy`; None if it has none.
 
     Raises:
-        PolicyError: it failed when it was asked.
+        PolicyError: the policy failed when it was asked.
     """
     with blamed_on(f"policy {name} failed when it was asked for its method {method}", kind=PolicyError):
         return getattr(policy, method, None)

@@ -1,4 +1,4 @@
-"""What the engine reports while it runs, to whoever keeps the record."""
+"""The reports that the engine sends to the recorder while it runs."""
 
 from __future__ import annotations
 
@@ -37,38 +37,39 @@ STATES = ("pending", "running", "finished", "rejected")
 PENDING, RUNNING, FINISHED, REJECTED = range(len(STATES))
 
 NEVER = -1
-"""Stands for a time at which nothing happened."""
+"""Stands for the time of something that never happened."""
 
 Amounts = Mapping[str, int]
 
 
 class Fact(NamedTuple):
-    """One decision that took effect, or one thing that happened by itself.
+    """One decision that took effect, or one event without a decision.
 
-    What every job has comes first and is given by place, which takes half the time of names.
-
-    A fact is about `pods` pods of its job. As a rule what they ask for follows from their number; where it
-    does not (some pods of a job with several pod sets), `amounts` says what they hold together.
+    The fields of every fact come first. They are given by position, which takes half the time of names. A
+    fact is
+    about `pods` pods of its job. Usually their requests follow from their number. If they do not (some pods
+    of a job
+    with several pod sets), `amounts` gives the total.
 
     Attributes:
-        time: when, microseconds since the origin.
+        time: microseconds since the origin.
         cycle: how many cycles of the policy had begun.
         action: one of `ACTIONS`.
-        job: the job it is about.
+        job: the job.
         pods: how many of its pods.
-        alive: +1 when the job arrives with it, -1 when the job is over.
-        holding: +1 when the job begins to hold resources with it, -1 when it stops.
-        quota: +1 when these pods hold quota from now on, -1 when they give it back.
+        alive: +1 if the job arrives with it, -1 if the job is over.
+        holding: +1 if the job begins to hold resources with it, -1 if it stops.
+        quota: +1 if these pods hold quota from now on, -1 if they give it back.
         amounts: what they hold, if that does not follow from their number.
-        pod: the pod's number in its job; NEVER when the whole job is meant.
+        pod: the pod's number in its job; NEVER for the whole job.
         successor: how often that pod had been recreated after an eviction.
-        node: where.
+        node: the node.
         detail: the figures behind it.
         by: the preemptor.
         reason: the policy's word for the rule.
         flavors: pod set -> resource -> flavor.
-        dropped: what a partial admission no longer asks for.
-        unused: quota that is given back by pods which were admitted and never held resources.
+        dropped: what a partial admission no longer requests.
+        unused: quota given back by pods that were admitted and never held resources.
     """
 
     time: int
@@ -92,20 +93,20 @@ class Fact(NamedTuple):
 
     @property
     def pod_name(self) -> str | None:
-        """The name that the pod has now; None when the whole job is meant."""
+        """The present name of the pod; None if the fact is about the whole job."""
         return None if self.pod == NEVER else self.job.pod_name(self.pod, self.successor)
 
 
 new_fact = tuple.__new__
-"""`new_fact(Fact, (time, ...))` makes a fact of all its values, in a third of the time that a call takes."""
+"""`new_fact(Fact, (time, ...))` makes a fact from all its values, in a third of the time of a call."""
 
 
 class UnwritableError(Exception):
-    """What a policy said with a decision cannot be kept.
+    """A text or figure that a policy gave with a decision cannot be stored.
 
     Attributes:
-        job: what the decision is about.
-        rule: what is wrong with it, in words.
+        job: the job of the decision.
+        rule: what is wrong, in words.
     """
 
     def __init__(self, job: Job, rule: str) -> None:
@@ -115,13 +116,13 @@ class UnwritableError(Exception):
 
 
 class Recorder(Protocol):
-    """Keeps what the engine reports. Times are microseconds since the origin."""
+    """Stores the engine's reports. Times are microseconds since the origin."""
 
     def record(self, fact: Fact) -> None:
-        """One decision, or one thing that happened by itself.
+        """Record one decision, or one event without a decision.
 
         Raises:
-            UnwritableError: flavors or a detail cannot be kept.
+            UnwritableError: flavors or a detail cannot be stored.
         """
 
     def stint(
@@ -136,15 +137,17 @@ class Recorder(Protocol):
         lost_before: int = 0,
         pod: int = NEVER,
     ) -> None:
-        """Pods held their resources from `start` to `end` in one state of `STINTS`.
+        """Record that pods held their resources from `start` to `end` in one state of `STINTS`.
 
-        `lost` is how much of this stint's progress an eviction threw away, microseconds for each pod.
-        `lost_before` is how much of what was done before the job arrived; then a stint may have no length.
-        `pod` is the number of a pod that progresses on its own, beside others of its job.
+        `lost` is how much of this stint's progress an eviction lost, microseconds for each pod. `lost_before`
+        is how
+        much it lost of the progress before the job's arrival; the stint may then have no length. `pod` is the
+        number of
+        a pod that progresses on its own, beside others of its job.
         """
 
     def share(self, time: int, queue: str, share: float, weighted: int) -> None:
-        """A queue has another share from now on, see `harness.policy.QueueShare`."""
+        """Record the new share of a queue, see `harness.policy.QueueShare`."""
 
     def job(
         self,
@@ -157,20 +160,23 @@ class Recorder(Protocol):
         lost: int,
         idle: int,
     ) -> None:
-        """How a job ended, or stood when the replay did; `lost` and `idle` are pod-microseconds."""
+        """Record how a job ended, or its state at the end of the replay.
+
+        `lost` and `idle` are pod-microseconds.
+        """
 
 
 class NullRecorder:
-    """Keeps nothing; who wants only some of what the engine reports inherits the rest. See `Recorder`."""
+    """Stores nothing; recorders of a part of the reports inherit from it. See `Recorder`."""
 
     def record(self, fact: Fact) -> None:
-        """Not kept."""
+        """Does nothing."""
 
     def stint(self, *about: object) -> None:
-        """Not kept."""
+        """Does nothing."""
 
     def share(self, *about: object) -> None:
-        """Not kept."""
+        """Does nothing."""
 
     def job(self, *about: object) -> None:
-        """Not kept."""
+        """Does nothing."""

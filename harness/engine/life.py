@@ -1,4 +1,4 @@
-"""A job while it is alive: which of its pods hold what, and the progress that they make."""
+"""A live job: the resources that its pods hold, and their progress."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Hold:
 
     Attributes:
         node: the node.
-        since: when its present state began.
+        since: the beginning of its present state.
         terminating: whether it was evicted and is not gone yet.
-        departure: its entry, or that of its whole job, among those that will be gone; None where it stays.
+        departure: its entry, or that of its whole job, among the departures; None if it stays.
     """
 
     __slots__ = ("departure", "node", "since", "terminating")
@@ -35,25 +35,25 @@ class Hold:
 
 @final
 class Unit:
-    """Pods that make progress as one: a gang, a job that was started as a whole, or one independent pod.
+    """Pods that progress together: a gang, a job that was started as a whole, or one independent pod.
 
     Attributes:
-        life: the job it belongs to.
+        life: the job.
         pod: the number of an independent pod, NEVER for a unit of the whole job.
-        pods: how many pods make it up.
-        bound: how many of them hold resources and are not terminating; it progresses when all do.
-        done: progress that was made before the job arrived, until its first stint begins, microseconds.
+        pods: how many pods it consists of.
+        bound: how many of them hold resources and are not terminating; it progresses if all do.
+        done: progress before the job arrived, until its first stint begins, microseconds.
         kept: progress that survived earlier evictions, microseconds.
-        began: when the present stint began, NEVER between stints.
-        ready: when its pods are ready in it, NEVER where they need no time for it.
-        since: when progress began in it, later than `began` by start-up and the time to restore a checkpoint;
-            earlier where the job ran before it arrived.
-        starts: how often it began a stint, where its pods need time until they are ready.
-        alarm: its entry among those that will be ready, for a policy that listens.
-        due: when it will end, NEVER when it is not progressing.
-        end: its entry among the ends while it is progressing, if it is to end.
+        began: the beginning of the present stint, NEVER between stints.
+        ready: when its pods are ready in this stint, NEVER if they need no time for it.
+        since: when progress began in this stint: after `began` by the start-up time and the time to restore a
+            checkpoint; before it if the job ran before it arrived.
+        starts: how many stints it began, if its pods need time to become ready.
+        alarm: its entry among the pods that will be ready, for a policy that listens.
+        due: when it will end, NEVER if it is not progressing.
+        end: its entry among the ends while it is progressing, if it will end.
         name: orders ends of one instant; known when it starts.
-        amounts: what its pods hold together, None where that follows from their number.
+        amounts: what its pods hold together, None if that follows from their number.
     """
 
     __slots__ = (
@@ -100,16 +100,16 @@ class Life:
         job: the job.
         work: its undisturbed run time, microseconds.
         interval: its own checkpoint interval, or None.
-        startup: how long its pods take until they are ready; None where they are at once.
+        startup: how long its pods take to become ready; None if they are ready at once.
         done: how much of its work was done when it arrived, microseconds.
         every_pod: the numbers of all its pods.
-        wanted: pods that are to run: all, or fewer after a partial admission.
+        wanted: how many pods should run: all, or fewer after a partial admission.
         counts: pod set -> pods after a partial admission, else None.
-        amounts: what the wanted pods ask for together, None where that follows from their number.
-        asked: what it was admitted with, without nodes: resource -> amount.
-        admitted: whether it holds quota now: others can preempt it as a whole only.
-        startable: when it may start at the earliest since it holds quota.
-        delay: its entry among those whose delay will be over, without nodes.
+        amounts: the total request of the wanted pods, None if that follows from their number.
+        asked: without nodes, what it was admitted with: resource -> amount.
+        admitted: whether it holds quota now, so that others can only preempt it as a whole.
+        startable: the earliest time of its start while it holds quota.
+        delay: without nodes, its entry among the jobs whose delay will be over.
         terminating: whether it was evicted as a whole while it held resources, and is not gone yet.
         unit: the unit of a gang, of a job started as a whole or of an only pod; None for independent pods on
             nodes.
@@ -176,12 +176,12 @@ class Life:
 
     @property
     def holding(self) -> bool:
-        """Whether any of its pods holds resources, terminating ones included."""
+        """True if any of its pods holds resources, terminating ones included."""
         return bool(self.holds) or self.terminating or (self.unit is not None and self.unit.bound > 0)
 
     @property
     def held(self) -> dict[str, int]:
-        """Resource -> what its bound pods hold, without those that are terminating."""
+        """Resource -> the amount that its bound pods hold, without terminating ones."""
         amounts: dict[str, int] = {}
         for pod in sorted(pod for pod, hold in self.holds.items() if not hold.terminating):
             for resource, amount in self.job.pod_set_of(pod).requests.items():
@@ -194,17 +194,17 @@ class Life:
         return RUNNING if self.holding else PENDING
 
     def successor(self, pod: int) -> int:
-        """How often a pod was recreated after an eviction."""
+        """Returns how often a pod was recreated after an eviction."""
         return self.successors.get(pod, 0)
 
     def current_name(self, pod: int) -> str:
-        """A pod's name, with the number of its present successor."""
+        """Returns a pod's name, with the number of its present successor."""
         return self.job.pod_name(pod, self.successors.get(pod, 0))
 
     def is_wanted(self, pod: int) -> bool:
-        """Whether a pod is to run at all; partial admission leaves out the last ones of a pod set.
+        """Returns True if a pod should run at all; partial admission leaves out the last ones of a pod set.
 
-        Pods that have ended count for it, wherever they are.
+        Pods that have ended always count.
         """
         if pod not in self.every_pod:
             return False
@@ -220,17 +220,17 @@ class Life:
         return False
 
     def amounts_of(self, pod: int) -> Amounts | None:
-        """What a pod holds; None where all pods of the job hold the same."""
+        """Returns what a pod holds; None if all pods of the job hold the same."""
         return None if len(self.job.pod_sets) == 1 else self.job.pod_set_of(pod).requests
 
     def all_units(self) -> list[Unit]:
-        """Its units, in the order of their pods."""
+        """Returns its units, in the order of their pods."""
         if self.unit is not None:
             return [self.unit]
         return [unit for _, unit in sorted(self.units.items())]
 
     def reduce(self, counts: Mapping[str, int]) -> None:
-        """Run fewer pods: what partial admission gave to each pod set, but at least what has ended of it."""
+        """Run fewer pods: as many as partial admission gave each pod set, but at least the ended ones."""
         if self.ended:
             counts = {**counts, **self._ended_of(counts)}
         self.counts = counts
@@ -243,7 +243,7 @@ class Life:
             self.amounts = amounts
 
     def _ended_of(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """The pod sets with more ended pods than these counts say, and how many more."""
+        """Returns the pod sets with more ended pods than these counts, with their number of ended pods."""
         found, first = {}, 0
         for each in self.job.pod_sets:
             ended = sum(first <= pod < first + each.count for pod in self.ended)
@@ -254,7 +254,7 @@ class Life:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """What a partial admission no longer asks for."""
+        """The amounts that a partial admission no longer requests."""
         counts = self.counts or {}
         amounts: dict[str, int] = {}
         for each in self.job.pod_sets:
@@ -264,9 +264,9 @@ class Life:
         return amounts
 
     def returning(self, gone: list[int]) -> tuple[int, Amounts | None]:
-        """How many pods wait again when these are gone, the dropped ones included, and what they ask for.
+        """Returns how many pods wait again when these are gone, including dropped ones, and their request.
 
-        What equal pods ask for together follows from their number: None.
+        The request is None for equal pods, because it follows from their number.
         """
         if self.counts is None and len(self.job.pod_sets) == 1:
             return len(gone), None
@@ -277,7 +277,10 @@ class Life:
         return len(gone) + self.job.pods - self.wanted, amounts
 
     def unused(self, bound: list[int]) -> Amounts | None:
-        """What pods ask for that were admitted, and neither ended nor are `bound`; None if there are none."""
+        """Returns the request of pods that were admitted, but have not ended and are not `bound`.
+
+        None if there are none.
+        """
         done = self.ended.union(bound)
         if len(done) == self.wanted:
             return None
@@ -292,18 +295,18 @@ class Life:
         return amounts
 
     def readmittable(self) -> None:
-        """Back in its queue after an eviction as a whole: it holds no quota and wants all its pods again."""
+        """Reset a job after an eviction as a whole: it holds no quota and wants all its pods again."""
         self.terminating = self.admitted = False
         self.counts = self.amounts = None
         self.wanted = self.job.pods
 
     def let_go(self) -> None:
-        """Break the circle of a life and its units, so that both are freed without the collector."""
+        """Break the reference cycle of a life and its units, so that both are freed without the collector."""
         self.unit = None
         self.units.clear()
 
     def unit_of(self, pod: int) -> Unit:
-        """The unit that a pod belongs to on nodes, made when its first pod is bound."""
+        """Returns the unit of a pod on nodes; it is created when its first pod is bound."""
         if self.unit is not None:
             return self.unit
         if self.job.gang:

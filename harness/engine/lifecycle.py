@@ -1,7 +1,8 @@
 """The life cycle of jobs: arrival, admission, start, eviction, return to the queue, end.
 
-Nothing is checked here; `referee.py` has done that. Nothing is decided here either: everything follows from
-the decisions, from how long jobs run, and from how long evicted pods keep what they hold.
+Nothing is checked here, because `referee.py` has done so. Nothing is decided here either. Everything follows
+from
+the decisions, from the run times of jobs, and from how long evicted pods keep their resources.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class HalfBound(NamedTuple):
 
     Attributes:
         job: its name.
-        bound: how many of its pods are.
-        pods: how many would have to be.
-        held: resource -> what the bound ones hold.
+        bound: how many of its pods are bound.
+        pods: how many would have to be bound.
+        held: resource -> the amount that the bound ones hold.
     """
 
     job: str
@@ -56,16 +57,16 @@ class HalfBound(NamedTuple):
 
 
 class Lifecycle:
-    """All jobs that are alive, and the ends and departures that are due.
+    """All live jobs, and the ends and departures that are due.
 
     Attributes:
-        now: the instant that is being played; set by the engine.
+        now: the present instant; set by the engine.
         cycles: how many cycles of the policy were begun; set by the engine.
-        last: when something last happened that was not a bare wake.
-        progressed: how many arrivals, first starts and ends there were.
-        lives: the jobs that are alive, by index.
+        last: the time of the last event that was not a mere wake.
+        progressed: the number of arrivals, first starts and ends.
+        lives: the live jobs, by index.
         books: capacity and allocation.
-        policy: hears what waits and what is free; set by the engine.
+        policy: is notified of waiting pods and free resources; set by the engine.
     """
 
     policy: Policy
@@ -91,24 +92,24 @@ class Lifecycle:
         self._on_node: dict[str, dict[tuple[Life, int], None]] | None = {} if cluster.nodes_change else None
 
     def listen(self, tell: Callable[[Job, range, int], None]) -> None:
-        """Tell a policy when pods are ready: of the job, of numbers of its pods, and of the time."""
+        """Tell a policy when pods are ready: the job, the numbers of its pods, and the time."""
         self._tell_ready = tell
         self._ready = Agenda(self._be_ready)
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What is due of the jobs that are alive, in the order in which it is delivered within an instant."""
+        """The sources of events of live jobs, in the order of their delivery within an instant."""
         ready = () if self._ready is None else (self._ready,)
         starts = () if self.on_nodes else (self._delays, self._starts)
         return (self._ends, *ready, self._departures, *starts)
 
     @property
     def kept(self) -> int:
-        """The progress that evictions have left to those whom they hit, microseconds, summed over units."""
+        """The progress that evictions preserved, microseconds, summed over units."""
         return self._progress.kept
 
     def change(self, change: Change) -> None:
-        """The cluster changes; who waits for room that there is now starts."""
+        """Apply a change of the cluster, and start waiting jobs that now have room."""
         self.books.change(change)
         if isinstance(change.edit.after, Node):
             there = (self._on_node or {}).get(change.edit.name, ())
@@ -120,7 +121,7 @@ class Lifecycle:
     def arrive(
         self, job: Job, work: int, interval: int | None, startup: Startup | None = None, done: int = 0
     ) -> None:
-        """A job arrives and waits; what it has done of its work is still there when it first starts."""
+        """Let a job arrive and wait; work that it has already done still counts when it first starts."""
         now = self.last = self.now
         self.progressed += 1
         life = self.lives[job.index] = Life(job, work, interval, startup, done)
@@ -132,13 +133,14 @@ class Lifecycle:
         self.policy.submit(job, life.every_pod, now)
 
     def admit(self, life: Life) -> bool | str:
-        """Without nodes: give a job that is being admitted what it asks for, or a right to it.
+        """Without nodes: allocate the request of a job that is being admitted, or promise it.
 
-        It waits where evicted jobs still hold it, and behind everybody who waits already; who may not start
-        yet joins them when it may.
+        The job waits while evicted jobs still hold its resources, and behind all jobs that already wait. A
+        delayed job
+        joins them when its delay is over.
 
         Returns:
-            Whether it starts now; or what there is too little of.
+            Whether it starts now; or a text about the short resource.
         """
         delayed = life.startable > self.now
         starts = self.books.admit(life.asked, at_once=not (delayed or self._starts.waiting))
@@ -150,13 +152,13 @@ class Lifecycle:
         return starts
 
     def _delay_is_over(self, life: Life) -> None:
-        """A job that was admitted may start from now on."""
+        """Let an admitted job start from now on."""
         life.delay = None
         self._starts.join(life)
         self._starts.freed(self.now)
 
     def _start_if_free(self, life: Life) -> bool:
-        """Start a job that was admitted before if all that it asks for is free; answers whether it is."""
+        """Start an admitted job if its whole request is free; returns whether it is."""
         if not self.books.start(life.asked):
             return False
         self._recorder.record(
@@ -166,7 +168,7 @@ class Lifecycle:
         return True
 
     def start_whole(self, life: Life) -> None:
-        """Start a job as a whole, in a cluster without nodes; it has been given its resources."""
+        """Start a job as a whole, in a cluster without nodes; its resources are already allocated."""
         unit = life.unit
         if unit is None:
             unit = life.unit = Unit(life, life.wanted, life.amounts)
@@ -177,7 +179,7 @@ class Lifecycle:
         self._start(unit)
 
     def bind(self, life: Life, pod: int, node: str, detail: Mapping[str, Any] | None) -> None:
-        """A pod holds resources of a node from now on; the last pod of a unit sets it going."""
+        """Give a pod resources of a node; the last pod of a unit starts the unit."""
         job, now, holds = life.job, self.now, life.holds
         holds[pod] = Hold(node, now)
         unit = life.unit_of(pod)
@@ -220,7 +222,7 @@ class Lifecycle:
             )
 
     def _be_ready(self, unit: Unit) -> None:
-        """The pods of a unit are ready, and the policy hears it."""
+        """Tell the policy that the pods of a unit are ready."""
         unit.alarm, pod, life = None, unit.pod, unit.life
         assert self._tell_ready is not None
         self._tell_ready(life.job, life.every_pod if pod == NEVER else range(pod, pod + 1), self.now)
@@ -228,7 +230,7 @@ class Lifecycle:
     # --- end ----------------------------------------------------------------------------------------------
 
     def _stop(self, unit: Unit) -> None:
-        """A unit is interrupted, if it progresses: it neither ends nor is ready when it would have been."""
+        """Interrupt a unit if it progresses: its planned end and readiness are cancelled."""
         if unit.due == NEVER:
             self._progress.never_began(unit, self.now)
             return
@@ -241,7 +243,7 @@ class Lifecycle:
             unit.alarm = None
 
     def _end(self, unit: Unit) -> None:
-        """A unit has done its work: its pods give back what they held."""
+        """End a unit that has done its work: its pods give back what they held."""
         life, pod = unit.life, unit.pod
         job, now, books = life.job, self.now, self.books
         self.last = now
@@ -290,7 +292,7 @@ class Lifecycle:
     # --- eviction and return ------------------------------------------------------------------------------
 
     def evict_pod(self, life: Life, pod: int, action: int, note: Mapping[str, Any], grace: int) -> None:
-        """Evict one pod, which is gone when its grace is over; others of its gang stay bound and idle."""
+        """Evict one pod, which is gone after its grace period; other pods of its gang stay bound and idle."""
         now, unit, hold = self.now, life.unit_of(pod), life.holds[pod]
         self._stop(unit)
         self._progress.held(life, pod, hold, now, WAITING)
@@ -335,10 +337,11 @@ class Lifecycle:
         self._starts.deliver(now)
 
     def lose_node(self, node: str) -> None:
-        """A node is gone, and all its pods at once, by name; each waits again before the next one goes.
+        """Remove a node and all its pods at once, by name; each waits again before the next one goes.
 
-        One that was evicted already is gone earlier than it was to be; so is a job that was evicted as a
-        whole. A job that was admitted keeps its quota, and its pods are to be bound again.
+        A pod that was already evicted is gone earlier than planned; so is a job that was evicted as a whole.
+        An admitted
+        job keeps its quota, and its pods must be bound again.
         """
         assert self._on_node is not None, "nodes only go where that was announced"
         lost = self._on_node.pop(node, {})
@@ -360,7 +363,7 @@ class Lifecycle:
         self.books.drop_node(node)
 
     def _depart(self, life: Life, pod: int, name: str, grace: int) -> None:
-        """Let what was evicted be gone when its grace period is over, or at once where it holds nothing."""
+        """Schedule the end of an eviction after the grace period, or at once if nothing is held."""
         if grace == 0 or not (life.terminating or life.holds):
             self._leave((life, pod))
             return
@@ -369,7 +372,7 @@ class Lifecycle:
             life.holds[each].departure = departure
 
     def _leave(self, who: tuple[Life, int]) -> None:
-        """What was evicted is gone, and waits again."""
+        """Finish an eviction: its pods are gone, and wait again."""
         life, pod = who
         self.last = self.now
         if pod == NEVER:
@@ -388,7 +391,10 @@ class Lifecycle:
         self.policy.submit(job, pods, now)
 
     def _whole_leaves(self, life: Life) -> None:
-        """All of an admitted job is gone; pods that never held anything have been waiting all the time."""
+        """Finish the eviction of a whole admitted job.
+
+        Pods that never held anything were waiting all the time.
+        """
         now, job, cycle = self.now, life.job, self.cycles
         if self.on_nodes:
             bound = sorted(life.holds)
@@ -425,7 +431,7 @@ class Lifecycle:
             self.policy.submit(job, each, now)
 
     def _unhold(self, life: Life, pod: int, *, keeps_quota: bool = False) -> None:
-        """An evicted pod is gone from its node; its successor has a new name."""
+        """Remove an evicted pod from its node; its successor has a new name."""
         hold = life.holds.pop(pod)
         if self._on_node is not None:
             del self._on_node[hold.node][life, pod]
@@ -452,7 +458,7 @@ class Lifecycle:
     # --- the end of the replay ----------------------------------------------------------------------------
 
     def close(self, end: int) -> tuple[HalfBound, ...]:
-        """Account for what still holds resources at the end; answers the gangs that are half bound."""
+        """Finish the accounts of jobs that hold resources at the end; returns the half-bound gangs."""
         half_bound = []
         for life in self.lives.values():
             state = life.state
@@ -470,7 +476,7 @@ class Lifecycle:
         return tuple(half_bound)
 
     def record_job(self, life: Life, state: int, finish: int) -> None:
-        """Report how a job ended or stands."""
+        """Report how a job ended, or its present state."""
         self._recorder.job(
             life.job,
             state,

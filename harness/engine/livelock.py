@@ -1,8 +1,10 @@
-"""Notices a livelock: the same pods are preempted and started again and again, and nothing comes of it.
+"""Detects a livelock: the same pods are preempted and started again and again, without progress.
 
-What counts as progress is an arrival, a job's first start, an end, and work that preemptions leave to those
-whom they hit. A cluster would go on for ever; a replay ends, see `Watch`. Only simulated time and counts
-decide, so that the same replay always ends at the same preemption.
+Progress means an arrival, a job's first start, an end, or work that survives preemptions. A cluster would go
+on
+for ever; a replay stops, see `Watch`. Only simulated time and counts decide, so that the same replay always
+stops
+at the same preemption.
 """
 
 from __future__ import annotations
@@ -18,19 +20,19 @@ if TYPE_CHECKING:
     from harness.engine.lifecycle import Lifecycle
 
 SPAN = 30 * DAY
-"""How long nothing may come of preemptions, simulated."""
+"""The longest simulated time with preemptions and without progress."""
 
 ROUNDS = 1_000
-"""How many of them must have hit pods that had been preempted in this time before."""
+"""The least number of these preemptions that must hit pods already preempted in this time."""
 
 MOST_ROUNDS = 100_000
-"""With this many the replay ends sooner: rounds that hardly take time never come to `SPAN`."""
+"""With this many, the replay stops sooner, because rounds that hardly take time never reach `SPAN`."""
 
 _EACH = 10
-"""How often each of the pods must have been preempted on average: to hit many pods twice is no loop."""
+"""The least mean number of preemptions per pod: to hit many pods twice is no loop."""
 
 _ROUNDS_A_SECOND = 100
-"""What no cluster does within one second beyond `_EACH` for each pod, see `Watch`."""
+"""More than any cluster preempts within one second, beyond `_EACH` for each pod, see `Watch`."""
 
 _PODS_A_SECOND = 1_000  # more pods do not raise that bound
 _LEAST_WORK = 30  # the part of the time that work which preemptions leave must come to, to be progress
@@ -39,7 +41,7 @@ _NAMED = 3
 
 
 class Party(NamedTuple):
-    """A job of a livelock: its name, how often pods of it were preempted, and how often others for it."""
+    """A job of a livelock: its name, how often its pods were preempted, and how often others were for it."""
 
     job: str
     preempted: int
@@ -49,13 +51,13 @@ class Party(NamedTuple):
 @final
 @fixed()
 class Livelock(Value):
-    """Preemptions that went nowhere.
+    """Preemptions without progress.
 
     Attributes:
         since: the first of them after the last progress, microseconds since the origin.
         at: the last of them.
         preemptions: how many there were.
-        jobs: whom they hit and for whom they were made more than once; the most frequent first, 100 at most.
+        jobs: victims and preemptors with more than one preemption; the most frequent first, 100 at most.
     """
 
     since: int
@@ -65,12 +67,12 @@ class Livelock(Value):
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Livelock:
-        """What `plain` gave."""
+        """Read the values that `plain` returned."""
         jobs = tuple(Party(each["job"], each["preempted"], each["preempts"]) for each in found["jobs"])
         return cls(found["since_us"], found["at_us"], found["preemptions"], jobs)
 
     def plain(self) -> dict[str, Any]:
-        """As `run.json` has it."""
+        """Returns the livelock as `run.json` stores it."""
         return {
             "since_us": self.since,
             "at_us": self.at,
@@ -79,10 +81,10 @@ class Livelock(Value):
         }
 
     def told(self, at: str | None = None) -> str:
-        """A sentence: the replay was ended, why, and which jobs caused it.
+        """Returns a sentence: the replay was stopped, why, and which jobs caused it.
 
         Args:
-            at: how to write the time; by default as a duration since the origin.
+            at: the text for the time; by default a duration since the origin.
         """
         when = at or f"{format_duration(self.at)} after the origin"
         return (
@@ -99,14 +101,14 @@ class Livelock(Value):
 
 
 class _Tally:
-    """How often which pods were preempted, and how often one that had been before."""
+    """Counts preemptions per pod, and preemptions of pods that had already been preempted."""
 
     def __init__(self) -> None:
         self.times: dict[tuple[Job, int], int] = {}
         self.again = 0
 
     def add(self, job: Job, pods: Iterable[int]) -> int:
-        """Count pods of a job; answers how many of them are in the tally again."""
+        """Count pods of a job; returns how many of them were counted before."""
         before = self.again
         for pod in pods:
             times = self.times[job, pod] = self.times.get((job, pod), 0) + 1
@@ -123,17 +125,16 @@ class Watch:
     """Counts preemptions since the last progress.
 
     They are a livelock once
-
     - `SPAN` has passed and `ROUNDS` of them have hit pods that had been preempted before, or
     - `MOST_ROUNDS` have, however short the time, or
     - within one second more than `_ROUNDS_A_SECOND` and `_EACH` for each of these pods have.
 
     Args:
-        lifecycle: knows the time, and what has progressed.
+        lifecycle: gives the time and the progress.
 
     Attributes:
-        preemptions: how many decisions to preempt there were.
-        endless: whether what was found goes on within one cycle, which will never end.
+        preemptions: how many preempting decisions there were.
+        endless: whether the livelock is within one cycle, which would never end.
     """
 
     def __init__(self, lifecycle: Lifecycle) -> None:
@@ -150,11 +151,11 @@ class Watch:
         self.endless = False
 
     def preempted(self, victim: Job, pods: Iterable[int], by: Job | None) -> Livelock | None:
-        """Pods of a job were preempted with one decision; answers the livelock that this belongs to.
+        """Count the pods of a preempting decision; returns the livelock that it belongs to, or None.
 
         Args:
             victim: the job.
-            pods: the numbers of the pods; any single one where the job was preempted as a whole.
+            pods: the numbers of the pods; any single one if the job was preempted as a whole.
             by: the preemptor, if there is one.
         """
         lifecycle, within = self._lifecycle, self._second
@@ -177,7 +178,7 @@ class Watch:
         return self._found()
 
     def _in_vain(self) -> bool:
-        """Whether what happened since the last progress, for long or very often, led to nothing."""
+        """Returns True if all preemptions since the last progress, over long or very many, were in vain."""
         again, passed = self._all.again, self._lifecycle.now - self._since
         if again < max(ROUNDS, _EACH * len(self._all.times)) or (passed < SPAN and again < MOST_ROUNDS):
             return False
@@ -187,7 +188,7 @@ class Watch:
         return True
 
     def _begin(self) -> None:
-        """There was progress: count anew."""
+        """Restart the counts after progress."""
         lifecycle = self._lifecycle
         self._progressed, self._since, self._kept = lifecycle.progressed, lifecycle.now, lifecycle.kept
         self._all.clear()

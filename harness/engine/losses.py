@@ -1,4 +1,4 @@
-"""What a preemption costs: how much of a job's progress is still there when it runs again."""
+"""The cost of a preemption: how much of a job's progress remains when it runs again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Losses(Value):
     """The loss model of a replay.
 
     Attributes:
-        mode: `restart` (all progress is lost), `resume` (none is) or `checkpoint` (what came after the last
+        mode: `restart` (all progress is lost), `resume` (none is) or `checkpoint` (progress after the last
             checkpoint is).
         interval: progress between two checkpoints, microseconds; a job may have its own.
-        restore: what it takes to load a checkpoint, microseconds; resources are held idle meanwhile.
+        restore: the time to load a checkpoint, microseconds; resources are held idle meanwhile.
     """
 
     mode: str = "restart"
@@ -23,11 +23,11 @@ class Losses(Value):
     restore: int = 0
 
     def kept(self, progress: int, interval: int | None) -> int:
-        """How much of `progress` an eviction leaves.
+        """Returns how much of `progress` survives an eviction.
 
         Args:
-            progress: all that the job had achieved when it was evicted, microseconds.
-            interval: the job's own checkpoint interval, which makes it checkpoint whatever the mode is.
+            progress: the job's whole progress when it was evicted, microseconds.
+            interval: the job's own checkpoint interval, with which it checkpoints whatever the mode.
         """
         if interval is not None:
             return progress // interval * interval if interval else progress
@@ -45,10 +45,10 @@ class Losses(Value):
 
 
 def parse_losses(text: str) -> Losses:
-    """A loss model as the command line takes it: `restart`, `resume` or `checkpoint=30m[,restore=1m]`.
+    """Parse a loss model from the command line: `restart`, `resume` or `checkpoint=30m[,restore=1m]`.
 
     Raises:
-        OptionError: none of these.
+        OptionError: the text is none of these.
     """
     if text in ("restart", "resume"):
         return Losses(text)

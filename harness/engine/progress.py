@@ -1,4 +1,4 @@
-"""Progress, and what it costs to interrupt it: every span in which pods hold resources becomes a stint."""
+"""Progress, and the cost of interruptions: every span in which pods hold resources becomes a stint."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from harness.policy import ENDLESS
 
 
 class Progress:
-    """Starts and stops units and accounts for the time in between.
+    """Starts and stops units, and accounts for the time in between.
 
     Args:
-        recorder: gets the stints.
-        losses: what an eviction throws away.
+        recorder: receives the stints.
+        losses: the progress that an eviction loses.
 
     Attributes:
-        kept: the progress that evictions have left, microseconds, summed over units.
+        kept: the progress that evictions preserved, microseconds, summed over units.
     """
 
     def __init__(self, recorder: Recorder, losses: Losses) -> None:
@@ -25,10 +25,11 @@ class Progress:
         self.kept = 0
 
     def start(self, unit: Unit, now: int) -> None:
-        """All pods of a unit hold their resources: it progresses once they are ready.
+        """Start a unit whose pods all hold their resources: it progresses once they are ready.
 
-        A checkpoint is restored from then on. What ran before it arrived is ready, and goes on; what had
-        run for as long as it takes ends now.
+        A checkpoint is restored from then on. Work that ran before its arrival is ready and continues. If it
+        has already
+        run for its whole run time, it ends now.
         """
         life = unit.life
         unit.began = ready = now
@@ -49,7 +50,7 @@ class Progress:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 
     def stop(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """A unit stops, and its pods hold what they have without progress from now on."""
+        """Stop a unit; its pods hold their resources without progress from now on."""
         self.account(unit, now, evicted)
         unit.began = unit.since = unit.due = NEVER
         holds = unit.life.holds
@@ -57,7 +58,10 @@ class Progress:
             hold.since = now
 
     def never_began(self, unit: Unit, now: int) -> None:
-        """An eviction hits what ran before it arrived, if that did, before it went on: it costs as much."""
+        """Account for an eviction of work that ran before its arrival and has not continued yet.
+
+        It costs as much as an eviction of running work.
+        """
         if not unit.done:
             return
         unit.kept = self._losses.kept(unit.done, unit.life.interval)
@@ -67,7 +71,7 @@ class Progress:
             self._recorder.stint(life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost, pod)
 
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
-        """A stint is over; an eviction throws away what the loss model says, nothing else does."""
+        """End a stint; an eviction loses what the loss model says, other ends lose nothing."""
         life, began, since = unit.life, unit.began, unit.since
         if life.startup is not None:
             began = self._started_up(unit, now)
@@ -89,7 +93,7 @@ class Progress:
                 self._recorder.stint(life.job, pods, unit.amounts, first, now, PROGRESS, lost, earlier, pod)
 
     def _started_up(self, unit: Unit, now: int) -> int:
-        """Account for the start-up of a stint that ends now; answers when the pods were ready."""
+        """Account for the start-up of a stint that ends now; returns when the pods were ready."""
         life, ready, since = unit.life, unit.ready, unit.since
         self.idle(life, unit.pods, unit, unit.began, min(ready, now), STARTING)
         if since <= now and (life.started == NEVER or since < life.started):
@@ -98,19 +102,19 @@ class Progress:
         return ready
 
     def held(self, life: Life, pod: int, hold: Hold, now: int, state: int) -> None:
-        """One pod held its resources up to now, in a state without progress."""
+        """Record that one pod held its resources until now, in a state without progress."""
         if hold.since < now:
             life.idle += now - hold.since
             self._recorder.stint(life.job, 1, life.amounts_of(pod), hold.since, now, state, 0)
             hold.since = now
 
     def idle(self, life: Life, pods: int, unit: Unit, since: int, until: int, state: int) -> None:
-        """All pods of a unit held their resources in a state without progress."""
+        """Record that all pods of a unit held their resources in a state without progress."""
         if since < until:
             life.idle += (until - since) * pods
             self._recorder.stint(life.job, pods, unit.amounts, since, until, state, 0)
 
 
 def _alone(unit: Unit) -> int:
-    """The pod of a unit, if it is one of several of its job that run on their own; else `NEVER`."""
+    """Returns the pod of a unit, if it is one of several independent pods of its job; else `NEVER`."""
     return unit.pod if unit.life.job.pods > 1 else NEVER

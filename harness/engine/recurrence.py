@@ -1,8 +1,8 @@
-"""Leaps over what repeats itself: a policy that is only woken comes back to where it stood.
+"""Skips repetitions: a policy that is only woken returns to an earlier state.
 
-A timer of a policy fires for nothing as long as nothing happens, perhaps for years. Where a policy stands as
-it stood before, and nothing but its idle wakes came in between, what followed then follows again, for the
-engine is deterministic. So all further rounds are counted instead of played.
+A policy's timer fires without effect as long as nothing happens, perhaps for years. If a policy returns to an
+earlier state, and only its idle wakes came in between, the same will follow again, because the engine is
+deterministic. So all further rounds are counted instead of played.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.policy import Standing
 
 LONG = 6 * HOUR
-"""To play what comes to nothing for less than this takes no longer than to see that it recurs."""
+"""Idle times shorter than this are played: that takes no longer than detecting a repetition."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"
 """See `Policy`."""
@@ -28,13 +28,14 @@ Skip: TypeAlias = Callable[[int, Sequence[int]], None]
 
 
 class _Seen(NamedTuple):
-    """Where a policy stood.
+    """An earlier state of a policy.
 
     Attributes:
-        quiet: when something else is due, and when something last happened: the same while nothing does.
-        state: what it decides by, and when it wants to be woken, from then.
-        counts: what it counts.
-        now: when that was.
+        quiet: the next due time of other events and the time of the last event; constant while nothing
+            happens.
+        state: the basis of its decisions, and the times until its next wakes.
+        counts: its counters.
+        now: the time of the state.
         cycles: how many cycles there had been.
     """
 
@@ -47,13 +48,13 @@ class _Seen(NamedTuple):
 
 @final
 class Recurrence:
-    """Finds out that a policy stands where it stood, as Brent's algorithm finds cycles.
+    """Detects that a policy returned to an earlier state, by Brent's algorithm for cycles.
 
     Args:
-        stand: tells where the policy stands.
-        skip: has the policy skip what recurs.
+        stand: returns the state of the policy.
+        skip: makes the policy skip repetitions.
         wakes: its idle wakes.
-        lifecycle: the clock, and when something last happened.
+        lifecycle: the clock, and the time of the last event.
     """
 
     def __init__(self, stand: Stand, skip: Skip, wakes: Wakes, lifecycle: Lifecycle) -> None:
@@ -65,13 +66,13 @@ class Recurrence:
         self._left = self._limit = 1
 
     def leap(self, until: int) -> bool:
-        """Leap over the rounds that end before something else is due, if the policy stands where it stood.
+        """Skip the rounds that end before another event is due, if the policy returned to an earlier state.
 
         Args:
-            until: when something else is due.
+            until: when another event is due.
 
         Returns:
-            Whether the policy told where it stands; else its wakes are to be played some other way.
+            Whether the policy gave its state; otherwise its wakes must be played in another way.
         """
         lifecycle, kept = self._lifecycle, self._kept
         now = lifecycle.now
@@ -94,7 +95,7 @@ class Recurrence:
         return True
 
     def _repeat(self, kept: _Seen, seen: _Seen, rounds: int) -> None:
-        """What happened between two times happens this many times more."""
+        """Repeat the events between two times for `rounds` more times."""
         span, lifecycle = rounds * (seen.now - kept.now), self._lifecycle
         self._skip(span, [rounds * (now - then) for then, now in zip(kept.counts, seen.counts, strict=True)])
         self._wakes.skip(span)

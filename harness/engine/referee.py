@@ -1,6 +1,6 @@
-"""The referee: applies a policy's decisions, and refuses what the state of the cluster does not allow.
+"""The referee: applies a policy's decisions, and refuses those that the state of the cluster does not allow.
 
-Every refusal is a sentence that names the policy, the job, the time and the rule that was broken.
+Every refusal is a sentence that names the policy, the job, the time and the broken rule.
 """
 
 from __future__ import annotations
@@ -59,28 +59,30 @@ _WHOLE = (NEVER,)  # stands for all pods of a job
 
 _PATIENCE = 250_000
 _PATIENCE_A_JOB = 4
-"""Decisions in a row that change nothing, and this many more for each job alive, before a policy counts as
-deciding for ever."""
+"""The most decisions in a row that may change nothing, and the further ones per live job.
+
+After more of them, the referee concludes that a policy decides for ever.
+"""
 
 
 class Referee:
     """Checks and applies decisions.
 
     Args:
-        lifecycle: the jobs that are alive.
-        recorder: gets the decisions.
-        name: the policy's, for messages.
-        quotas: the ClusterQueues and ElasticQuotas that have shares; where there is none, any name will do.
-        arrivals: the jobs that are to arrive.
-        others: what makes instants happen beside the policy, `arrivals` included.
+        lifecycle: the live jobs.
+        recorder: receives the decisions.
+        name: the policy's name, for messages.
+        quotas: the ClusterQueues and ElasticQuotas that have shares; if there are none, any name is valid.
+        arrivals: the jobs that will arrive.
+        others: the sources of events beside the policy, `arrivals` included.
         ends: whether the replay ends at some time whatever the policy does.
 
     Attributes:
-        handlers: what applies a decision, by its type; raises `DecisionError` where it is refused.
-        idle: how many decisions in a row changed nothing; none when time moves.
-        wakes: when the policy wants to be asked.
-        idle_wakes: the same of wakes that do not keep a replay alive.
-        stopped: the livelock that ends the replay with the present instant, or None.
+        handlers: type of a decision -> the function that applies it, or raises `DecisionError`.
+        idle: how many decisions in a row changed nothing; reset when time moves.
+        wakes: when the policy wants to be called.
+        idle_wakes: the same for wakes that do not keep a replay alive.
+        stopped: the livelock that stops the replay at the present instant, or None.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class Referee:
         )
 
     def _count_idle(self) -> None:
-        """Stop a policy that goes on making decisions that change nothing.
+        """Stop a policy that keeps making decisions that change nothing.
 
         Raises:
             DecisionError: it has made more of them than any policy needs.
@@ -133,11 +135,11 @@ class Referee:
             self.refuse(None, f"it decides for ever: {self.idle:,} decisions in a row changed nothing")
 
     def unknown(self, decision: object) -> None:
-        """Refuse what is of no type of decision."""
+        """Refuse a value that is no decision."""
         self.refuse(None, f"it yielded {decision!r}, which is not a decision")
 
     def refuse(self, job: Job | None, rule: str, *, hint: str = _FAULT) -> NoReturn:
-        """Stop the replay: the policy broke a rule."""
+        """Stop the replay because the policy broke a rule."""
         about = f" about job {job.id}" if job is not None else ""
         now = self._lifecycle.now
         raise DecisionError(
@@ -147,10 +149,10 @@ class Referee:
         )
 
     def dozed(self, answer: object, due: int) -> tuple[int, int]:
-        """What a policy answers when it is asked to play idle wakes by itself, see `Policy`.
+        """Check the answer of a policy that was asked to play idle wakes by itself, see `Policy`.
 
         Args:
-            answer: how many cycles it has played, and when it wants to be woken then.
+            answer: how many cycles it has played, and when it wants to be woken next.
             due: when it wanted to be woken.
         """
         # A pattern such as `int(played)` would take ten times as long, and this is asked very often.
@@ -282,7 +284,7 @@ class Referee:
         )
 
     def _count_preemption(self, job: Job, pods: Iterable[int], by: Job | None) -> None:
-        """Stop what goes nowhere: at the end of the instant, or at once where that would never come."""
+        """Stop a livelock: at the end of the instant, or at once if the instant would never end."""
         self.idle = 0
         livelock = self._watch.preempted(job, pods, by)
         if livelock is None:
@@ -404,7 +406,7 @@ class Referee:
         )
 
     def _alive(self, job: Job) -> Life:
-        """The life of a job that something is decided about, which happens now."""
+        """Returns the life of a live job, for a decision that is made now."""
         lifecycle = self._lifecycle
         lifecycle.last = lifecycle.now
         try:
@@ -417,7 +419,7 @@ class Referee:
         return life
 
     def _life_of(self, job: Job, what: str = "") -> Life | None:
-        """The life of a job; None where it has not arrived, or is over."""
+        """Returns the life of a job; None if it has not arrived, or is over."""
         self._check_job(job, what)
         life = self._lifecycle.lives.get(job.index)
         return life if life is not None and life.job is job else None
@@ -428,7 +430,7 @@ class Referee:
             self.refuse(None, f"{about}, which is no job")
 
     def _check_reason(self, job: Job, reason: object) -> None:
-        """Refuse what is no text, or text that no file can hold; any other text passes."""
+        """Refuse a reason that is no text, or that no file can hold."""
         if not isinstance(reason, str):
             self.refuse(job, f"its reason is to be text, not {reason!r}")
         try:
@@ -460,7 +462,7 @@ class Referee:
         return checked
 
     def _whole(self, job: Job, what: str, value: int) -> int:
-        """A number that tables keep as an integer, of whatever type of whole numbers it is."""
+        """Returns a whole number of any type as an integer for tables."""
         try:
             return index(value)
         except TypeError:

@@ -1,8 +1,9 @@
-"""Where instants come from: every source says when something of it is due, and delivers it.
+"""The sources of instants: each source knows when something is due, and delivers it.
 
-The engine looks at all of them for the next instant, and has those deliver that are due at it, in order.
-`due` is a number that each source keeps right, not a method: to look at six of them costs less than a call.
-One more source is one more object with these two names, in `Lifecycle.sources` or in those of the engine.
+The engine looks at all of them for the next instant, and lets the due ones deliver, in order. `due` is an
+attribute that each source keeps up to date, not a method, because looking at six of them costs less than a
+call.
+A further source is one more object with these two names, in `Lifecycle.sources` or in the engine's own.
 """
 
 from __future__ import annotations
@@ -16,32 +17,32 @@ from harness.cluster.model import Cluster
 from harness.policy import Arrival, Decision
 
 FAR = 2**63 - 1
-"""Later than anything that is ever due."""
+"""Later than any due time."""
 
 
 class Source(Protocol):
-    """Something that makes instants happen."""
+    """A source of instants."""
 
     @property
     def due(self) -> int:
-        """When it has something to deliver next; `FAR` while it has nothing."""
+        """The time of its next delivery; `FAR` if it has none."""
 
     def deliver(self, now: int) -> None:
-        """Deliver all that is due at this instant; called when `due` is now."""
+        """Deliver everything that is due at this instant; called when `due` is now."""
 
 
 T = TypeVar("T")
 
 Ticket: TypeAlias = list[Any]
-"""An entry of an `Agenda`, for whoever may call it off."""
+"""An entry of an `Agenda`, which can be cancelled."""
 
 
 @final
 class Agenda(Generic[T]):
-    """Things that are due at times; those of one instant are delivered by name, as plain text.
+    """Entries with due times; those of one instant are delivered in the order of their names, as plain text.
 
     Args:
-        tell: hears of each thing when it is due.
+        tell: receives each entry when it is due.
     """
 
     def __init__(self, tell: Callable[[T], None]) -> None:
@@ -51,7 +52,7 @@ class Agenda(Generic[T]):
         self._serial = 0  # decides ties of time and name before things are compared
 
     def add(self, at: int, name: str, thing: T) -> Ticket:
-        """Have something delivered at a time."""
+        """Add an entry for delivery at a time."""
         self._serial += 1
         ticket = [at, name, self._serial, thing]
         heappush(self._entries, ticket)
@@ -60,7 +61,7 @@ class Agenda(Generic[T]):
         return ticket
 
     def call_off(self, ticket: Ticket) -> None:
-        """It is not to be delivered, and makes no instant happen; it stays in the heap until it is first."""
+        """Cancel an entry, which then makes no instant happen; it stays in the heap until it is first."""
         ticket[3] = None
         if ticket[0] == self.due:
             self._settle()
@@ -89,8 +90,8 @@ class Arrivals:
     """The jobs of a trace: a cursor, not a heap of future events.
 
     Args:
-        chunks: jobs in order of arrival; a chunk is taken when the one before it is used up.
-        arrive: hears of each job, with what `Arrival` says of it.
+        chunks: jobs in order of arrival; the next chunk is taken when the previous one is used up.
+        arrive: receives each job, with the other values of its `Arrival`.
 
     Attributes:
         arrived: how many jobs have arrived.
@@ -105,7 +106,7 @@ class Arrivals:
         self.due = self._next_chunk()
 
     def deliver(self, now: int) -> None:
-        """All jobs that are submitted now, by their place in the trace."""
+        """Deliver all jobs that are submitted now, by their place in the trace."""
         chunk, at = self._chunk, self._cursor
         while self.due == now:
             arrival = chunk[at]
@@ -123,19 +124,19 @@ class Arrivals:
         self._cursor = at
 
     def _next_chunk(self) -> int:
-        """Take the next chunk; answers when its first job arrives."""
+        """Take the next chunk; returns when its first job arrives."""
         self._chunk = next(self._chunks, [])
         return self._chunk[0][0].submit if self._chunk else FAR
 
 
 @final
 class ChangesAhead:
-    """What changes of a cluster.
+    """The changes of a cluster.
 
     Args:
-        cluster: what there is before, and what changes of it.
-        tell: hears of each change, with the cluster from then on.
-        over: whether nobody is alive or to arrive, so that no change matters any more.
+        cluster: the cluster before its changes, with these.
+        tell: receives each change, with the cluster from then on.
+        over: returns True if no job is alive or will arrive, so that changes no longer matter.
     """
 
     def __init__(self, cluster: Cluster, tell: Callable[[Change], None], over: Callable[[], bool]) -> None:
@@ -146,7 +147,7 @@ class ChangesAhead:
         self.due = self._left[-1].at if self._left else FAR
 
     def deliver(self, now: int) -> None:
-        """Tell of all that changes now, one change with all that follows from it after the other."""
+        """Deliver all changes that are due now, each with its consequences before the next."""
         for edit in self._left.pop().edits:
             self._cluster = edit.on(self._cluster)
             self._tell(Change(edit, self._cluster))
@@ -154,23 +155,23 @@ class ChangesAhead:
 
 
 class PolicyTimers(Protocol):
-    """What a policy has as `timers`, see `harness.policy.Policy`."""
+    """The `timers` of a policy, see `harness.policy.Policy`."""
 
     @property
     def due(self) -> int:
-        """When something of it ends next; `FAR` while nothing does."""
+        """When its next timer ends; `FAR` if there is none."""
 
     def deliver(self, now: int) -> Iterable[Decision]:
-        """Decisions about all that ends now."""
+        """Yields decisions about all timers that end now."""
 
 
 @final
 class ObservedTimers:
-    """The timers of a policy, for whoever stands between it and the engine.
+    """The timers of a policy for an observer between it and the engine.
 
     Args:
-        timers: the policy's.
-        pass_on: passes on what the policy decides at a time.
+        timers: the policy's timers.
+        pass_on: passes on the policy's decisions at a time.
     """
 
     def __init__(
@@ -191,10 +192,10 @@ class ObservedTimers:
 
 @final
 class Alarms:
-    """The timers of a policy whose ends come before changes and arrivals of their instant.
+    """The timers of a policy that end before the changes and arrivals of their instant.
 
     Args:
-        timers: the policy's.
+        timers: the policy's timers.
         decide: applies decisions.
     """
 
@@ -214,10 +215,10 @@ class Alarms:
 
 @final
 class Wakes:
-    """Times at which a policy wants to be asked; nothing is delivered but its cycle, which follows anyway.
+    """Times at which a policy wants to be called; they deliver nothing, because its cycle follows anyway.
 
     Args:
-        tell: hears of each instant that happens for it.
+        tell: receives each instant that happens because of them.
     """
 
     def __init__(self, tell: Callable[[int], None]) -> None:
@@ -226,32 +227,32 @@ class Wakes:
         self._times: list[int] = []
 
     def add(self, at: int) -> None:
-        """Make an instant happen."""
+        """Add an instant."""
         heappush(self._times, at)
         self.due = self._times[0]
 
     def put_off(self, at: int) -> None:
-        """The first instant happens at a later time instead, and nobody hears of it before."""
+        """Move the first instant to a later time, without an event before that."""
         heapreplace(self._times, at)
         self.due = self._times[0]
 
     def after(self, now: int) -> tuple[int, ...]:
-        """How long it is until each of them, the next one first."""
+        """Returns the time until each wake, the next one first."""
         return tuple([each - now for each in sorted(self._times)])
 
     def skip(self, span: int) -> None:
-        """All of them happen so much later."""
+        """Move all wakes to later times by `span`."""
         self._times = [each + span for each in self._times]
         if self._times:
             self.due = self._times[0]
 
     @property
     def is_one(self) -> bool:
-        """Whether there is one such time."""
+        """True if there is exactly one wake."""
         return len(self._times) == 1
 
     def deliver(self, now: int) -> None:
-        """The instant happens."""
+        """Deliver the instant."""
         times = self._times
         while times and times[0] == now:
             heappop(times)

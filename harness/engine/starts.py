@@ -1,4 +1,4 @@
-"""Jobs that hold quota and do not run yet, in a cluster without nodes."""
+"""Jobs that hold quota and have not started yet, in a cluster without nodes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.engine.sources import FAR
 
 @final
 class Starts:
-    """Jobs that were admitted and wait for what they were promised, in the order in which they may start.
+    """Admitted jobs that wait for their promised resources, in the order in which they may start.
 
-    A source that is due whenever something was given back that they may have been waiting for.
+    They form a source that is due whenever resources were freed that they may wait for.
 
     Args:
-        start: starts a job if all that it asks for is free; answers whether it was.
+        start: starts a job if its whole request is free; returns whether it is.
 
     Attributes:
         waiting: the jobs, by index.
@@ -28,20 +28,20 @@ class Starts:
         self.waiting: dict[int, Life] = {}
 
     def join(self, life: Life) -> None:
-        """A job waits behind those who wait already."""
+        """Add a job behind those that already wait."""
         self.waiting[life.job.index] = life
 
     def leave(self, life: Life) -> None:
-        """A job does not wait any more, if it did."""
+        """Remove a job, if it waits."""
         self.waiting.pop(life.job.index, None)
 
     def freed(self, now: int) -> None:
-        """Something was given back, or somebody has joined: those who wait are looked at in this instant."""
+        """Check the waiting jobs at this instant, because resources were freed or a job joined."""
         if self.waiting:
             self.due = now
 
     def deliver(self, now: int) -> None:
-        """Start jobs in their order, until what the next one asks for is not free."""
+        """Start jobs in their order, until the request of the next one is not free."""
         self.due = FAR
         waiting = self.waiting
         while waiting:

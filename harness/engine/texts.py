@@ -1,4 +1,4 @@
-"""What policies say in objects, as the text that is kept of it; what cannot be written is refused."""
+"""Converts objects from policies to the text that is stored; refuses what cannot be written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.engine.events import Fact, UnwritableError
 
 
 def _plain(value: object) -> dict[Any, Any]:
-    """What JSON has no word for as what it has one for."""
+    """Converts values that JSON lacks to ones that it has."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{short(value)} is of type {type(value).__name__}")
@@ -25,7 +25,7 @@ _JSON = json.JSONEncoder(
 
 @final
 class Texts:
-    """Objects as canonical JSON; one that was seen before is not turned into text again.
+    """Objects as canonical JSON; an object that was seen before is not converted again.
 
     Equal objects have equal texts.
     """
@@ -35,7 +35,7 @@ class Texts:
         self._flavors: Memo[int, tuple[object, str]] = Memo()
 
     def of_detail(self, fact: Fact) -> str:
-        """The figures behind a decision.
+        """Returns the text of the figures behind a decision.
 
         Raises:
             UnwritableError: they cannot be written as an object of JSON.
@@ -54,7 +54,7 @@ class Texts:
         return text
 
     def of_flavors(self, fact: Fact) -> str:
-        """The flavors that an admission gives.
+        """Returns the text of the flavors that an admission gives.
 
         Raises:
             UnwritableError: they are no mapping of mappings of text.

@@ -1,7 +1,8 @@
-"""Notices a policy that goes on waking itself, and nothing comes of it.
+"""Detects a policy that keeps waking itself without effect.
 
-What comes of it is an arrival, a job's first start, an end, a rejection or a preemption. Only simulated time
-and counts decide, as in `harness.engine.livelock`.
+An effect is an arrival, a job's first start, an end, a rejection or a preemption. Only simulated time and
+counts
+decide, as in `harness.engine.livelock`.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from harness.engine.livelock import Watch
 
 MOST = 1_000_000
-"""How many instants in a row there may be for wakes without an effect, where nothing else is due. There may
-be twice as many, because the engine looks for an effect no more often than that."""
+"""The most wakes in a row without an effect, if no other event is due. There may be twice as many, because
+the
+engine checks for an effect only after this many.
+"""
 
 _LEAST = SECOND // 1000
-"""How far they must be apart on average where something is: it would take them too long to get there."""
+"""Their least mean distance if another event is due; at shorter ones the replay would never get there."""
 
 _IDLE = "nothing else would happen any more: yield Wake(..., idle=True), which does not keep a replay alive"
 _SELDOM = "they are less than a millisecond apart: ask to be woken when something can change"
@@ -29,14 +32,14 @@ _SELDOM = "they are less than a millisecond apart: ask to be woken when somethin
 
 @final
 class Waking:
-    """Counts instants that happened because a policy wanted to be woken, since anything came of them.
+    """Counts instants that happened because of a policy's wakes, since the last effect.
 
     Args:
-        lifecycle: knows what has progressed.
-        watch: knows what was preempted.
-        others: what else makes instants happen.
-        ends: whether the replay comes to an end without any of these.
-        refuse: hears why it is too much, and what to do about it.
+        lifecycle: gives the progress.
+        watch: gives the preemptions.
+        others: the other sources of instants.
+        ends: whether the replay ends without any of these.
+        refuse: receives the reason why it is too much, and what to do about it.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class Waking:
         self._times = 0
 
     def woken(self, now: int) -> None:
-        """An instant happens for a wake; what came of them is only looked at after very many."""
+        """Count an instant of a wake; effects are only checked after very many wakes."""
         self._times += 1
         if not 1 < self._times <= MOST:
             self._look(now)

@@ -1,4 +1,4 @@
-"""The plugin seam: hook specifications, what is registered, and how plugins are loaded."""
+"""The plugin interface: hook specifications, registrations, and the loading of plugins."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Recorded decisions of real components, answered again by a plugin and compared.
+"""Checks a plugin's answers against recorded decisions of real components.
 
-A corpus is JSON Lines, gzipped or not, one case a line. `expect` of a case is what the component's own code
-answered; a plugin registers a function that answers the same question with its model.
+A corpus is JSON Lines, gzipped or not, one case per line. `expect` of a case is the answer of the component's
+own
+code. A plugin registers a function that answers the same question with its model.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Case: TypeAlias = Mapping[str, Any]
 Answer: TypeAlias = Mapping[str, Any]
-"""What a component answers: the same fields as the case's `expect`."""
+"""A component's answer: the same fields as the case's `expect`."""
 
 _ABSENT = "(absent)"
 _CHUNK = 32  # cases that a process gets at once
@@ -37,11 +38,12 @@ class ConformanceSpec(Value):
 
     Attributes:
         name: the component, as cases name it.
-        answer: answers one case; an error it raises is a case that differs.
+        answer: answers one case; if it raises an error, the case differs.
         informative: names of fields that are reported and not judged, at any depth.
-        fields: paths of all that cases may give and configure, such as `given.pods[].pod`, with what is
-            below them; None where the component says itself what it does not know.
-        explain: says in words how an answer came about.
+        fields: paths of everything that cases may give and configure, such as `given.pods[].pod`, with all
+            that is
+            below them; None if the component itself reports what it does not know.
+        explain: explains an answer in words.
     """
 
     name: str
@@ -55,7 +57,7 @@ class ConformanceSpec(Value):
 
 
 class RegisterConformance(Registrar[ConformanceSpec]):
-    """What `harness_register_conformance` gets."""
+    """The argument of `harness_register_conformance`."""
 
     def __call__(
         self,
@@ -69,11 +71,12 @@ class RegisterConformance(Registrar[ConformanceSpec]):
     ) -> None:
         """Register the function that answers cases of a component.
 
-        A case that gives or configures something beyond `fields`, such as `given.pods[].pod`, is refused: an
-        answer that leaves something out proves nothing. Without `fields` the component looks after it.
+        A case that gives or configures anything beyond `fields`, such as `given.pods[].pod`, is refused,
+        because an answer
+        that ignores something proves nothing. Without `fields` the component checks this itself.
 
         Raises:
-            RegistrationError: something of it cannot be registered; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         if not is_path(name):
@@ -89,7 +92,7 @@ class RegisterConformance(Registrar[ConformanceSpec]):
 
 
 class Difference(NamedTuple):
-    """One place where an answer is not the recorded one."""
+    """One place where an answer differs from the recorded one."""
 
     path: str
     expected: Any
@@ -98,10 +101,10 @@ class Difference(NamedTuple):
 
 @fixed()
 class Verdict(Value):
-    """How one case went.
+    """The result of one case.
 
     Attributes:
-        differences: judged ones; empty when the case agrees.
+        differences: judged ones; empty if the case agrees.
         informative: differences in fields that are only reported.
         error: why there is no answer, or "".
     """
@@ -115,13 +118,13 @@ class Verdict(Value):
 
     @property
     def agrees(self) -> bool:
-        """Whether the plugin answered what the component did."""
+        """True if the plugin gave the component's answer."""
         return not self.differences and not self.error
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many cases of a kind were asked, and how many agree."""
+    """The number of judged cases of a kind, and of those that agree."""
 
     cases: int = 0
     agree: int = 0
@@ -137,10 +140,10 @@ class Report:
     """Agreement over many cases.
 
     Attributes:
-        total: all of them.
+        total: all cases.
         components: by component.
         features: by component and feature tag.
-        informative: component and field -> cases in which a field differs that is only reported.
+        informative: (component, field) -> cases that differ in a field that is only reported.
         differing: the cases that differ, in the order of the corpora.
     """
 
@@ -173,13 +176,13 @@ def read_cases(
     features: Iterable[str] = (),
     case: str | None = None,
 ) -> Iterator[Case]:
-    """The cases of corpus files, in order.
+    """Yields the cases of corpus files, in order.
 
     Args:
         paths: files of JSON Lines, gzipped or not.
         component: only cases of this component.
         features: only cases with all of these tags.
-        case: only the case of this id.
+        case: only the case with this id.
 
     Raises:
         InputError: a file cannot be read, or a line is no case.
@@ -199,7 +202,7 @@ def read_cases(
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not empty, with their numbers."""
+    """Yields the lines of a file that are not empty, with their numbers."""
     import gzip  # every replay imports this module, and none needs it
 
     number = 0
@@ -248,7 +251,7 @@ def check(cases: Iterable[Case], plugins: Plugins, *, jobs: int = 1, block: Sequ
     Args:
         cases: the cases.
         plugins: the plugins that answer.
-        jobs: how many processes work at it; with more than one each loads the installed plugins anew.
+        jobs: the number of processes; if more than one, each loads the installed plugins again.
         block: plugins that these processes leave out.
 
     Raises:
@@ -276,7 +279,7 @@ def check(cases: Iterable[Case], plugins: Plugins, *, jobs: int = 1, block: Sequ
 
 
 def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
-    """The component that a case is about.
+    """Returns the component of a case.
 
     Raises:
         InputError: no plugin answers for it.
@@ -291,7 +294,7 @@ def component_of(case: Case, plugins: Plugins) -> ConformanceSpec:
 
 
 def judge(case: Case, spec: ConformanceSpec) -> Verdict:
-    """Ask for the answer to one case and compare it; an error of the plugin is a case that differs."""
+    """Ask for the answer to one case and compare it; after an error of the plugin, the case differs."""
     error, found = "", []
     try:
         _check_fields(case, spec)
@@ -313,7 +316,7 @@ _OF_EVERY_CASE = frozenset((*_FIELDS, "source", "config", "recorded"))
 
 
 def _check_fields(case: Case, spec: ConformanceSpec) -> None:
-    """Check that the component knows all of a case.
+    """Check that the component knows all fields of a case.
 
     Raises:
         InputError: it does not.
@@ -328,7 +331,7 @@ def _check_fields(case: Case, spec: ConformanceSpec) -> None:
 
 
 def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
-    """Paths in a value that are not known, nor lead to what is."""
+    """Yields paths in a value that are unknown and do not lead to known ones."""
     if path in known:
         return
     inner: list[tuple[str, Any]] = []
@@ -343,7 +346,7 @@ def _beyond(value: Any, path: str, known: frozenset[str]) -> Iterator[str]:
 
 
 def differences(expected: Any, got: Any, path: str = "") -> Iterator[Difference]:
-    """Where two JSON values differ, down to the smallest part that does."""
+    """Yields the differences of two JSON values, each for the smallest part that differs."""
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for name in dict.fromkeys((*expected, *got)):
             inner = f"{path}.{name}" if path else name

@@ -1,6 +1,6 @@
-"""Which plugins are installed, found once for as long as nothing is installed or removed.
+"""Finds the installed plugins, once for as long as nothing is installed or removed.
 
-To ask the metadata of all distributions takes as long as all else of loading plugins.
+Asking the metadata of all distributions takes as long as all other parts of loading plugins.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Installed: TypeAlias = "list[tuple[EntryPoint, str, str]]"
-"""Entry points, each with its distribution and that one's version."""
+"""Entry points, each with its distribution and version."""
 
 _SETTLED = 10**10  # ns; what is being installed just now is not there as a whole yet
 
 _found: dict[tuple[object, ...], Installed] = {}
-"""The folders that modules come from as they stood when they were last looked at -> what was in them."""
+"""The import folders, with their state when they were last examined -> the entry points found."""
 
 
 def installed(group: str) -> Installed:
-    """Every entry point of a group."""
+    """Returns every entry point of a group."""
     places = [_stands(place) for place in sys.path]
     key = (group, *places)
     if key in _found:
@@ -36,7 +36,7 @@ def installed(group: str) -> Installed:
 
 
 def _stands(place: str) -> tuple[str, int, int]:
-    """What of a folder or archive is another once a distribution has come or gone."""
+    """Returns values of a folder or archive that change when a distribution is added or removed."""
     try:
         about = os.stat(place or os.curdir)  # noqa: PTH116 - texts, as they stand in sys.path
     except OSError:

@@ -1,8 +1,9 @@
 """The hooks that a plugin of `harness` can implement.
 
 A plugin is a module, installed with an entry point in the group `harness`; its functions carry the mark
-`harness.hookimpl`. Hooks are called when things are set up or finished, never for a job or an event, so that
-their cost does not depend on the size of a trace.
+`harness.hookimpl`. Hooks are called at set-up or at the end, never for a job or an event. So their cost does
+not
+depend on the size of a trace.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ def harness_register_commands(cli: click.Group) -> None:
 
 @hookspec
 def harness_replay_started(plan: Plan) -> None:
-    """A replay is about to begin; raise a `HarnessError` to stop it."""
+    """Called when a replay is about to begin; raise a `HarnessError` to stop it."""
 
 
 @hookspec
 def harness_replay_finished(run: Run) -> None:
-    """A replay has ended and its run folder is complete."""
+    """Called when a replay has ended and its run folder is complete."""

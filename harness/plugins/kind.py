@@ -1,4 +1,4 @@
-"""Kinds of manifests that plugins bring."""
+"""Kinds of manifests that plugins add."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @fixed()
 class KindSpec(Value):
-    """A kind that a plugin brings; its name is `Kind.group`."""
+    """A kind that a plugin adds; its name is `Kind.group`."""
 
     name: str
     group: str
@@ -30,7 +30,7 @@ class KindSpec(Value):
 
 
 class RegisterKind(Registrar[KindSpec]):
-    """What `harness_register_kinds` gets."""
+    """The argument of `harness_register_kinds`."""
 
     def __call__(
         self,
@@ -42,21 +42,22 @@ class RegisterKind(Registrar[KindSpec]):
         coverage: Coverage,
         check: Callable[[Draft], None] | None = None,
     ) -> None:
-        """Register a kind of manifests, such as a CRD's.
+        """Register a kind of manifests, such as that of a CRD.
 
         Args:
             group: its API group, such as `scheduling.volcano.sh`.
             kind: its kind, such as `Queue`.
-            versions: the API versions that are understood; another one is a fault.
-            read: reads an object; what is wrong becomes faults of its fields, and what is right is added to
-                `draft.custom_resources("Queue.scheduling.volcano.sh")`, from where it comes into
+            versions: the supported API versions; another one is a fault.
+            read: reads an object. It adds faults to the object's fields, and the object to
+                `draft.custom_resources("Queue.scheduling.volcano.sh")`. From there it gets into
                 `cluster.custom_resources` under the same name.
-            coverage: what is said of every field; of what is not modelled, or not known, users are warned.
-            check: the rules between objects, asked once after all were read; kinds may share one.
+            coverage: the verdict on every field; users are warned about fields that are unknown or not
+                modelled.
+            check: checks the rules between objects, once after all were read; kinds may share one.
 
         Raises:
-            PluginError: the kind is one that harness reads itself, or that another plugin brings.
-            RegistrationError: something of it cannot be registered; names the plugin.
+            PluginError: harness itself, or another plugin, already reads the kind.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         from harness.cluster.coverage.verdicts import Coverage
         from harness.cluster.kinds.table import OURS

@@ -1,7 +1,8 @@
-"""Finds plugins, loads them, and keeps what they register together with who registered it.
+"""Finds plugins, loads them, and keeps their registrations together with the owners.
 
-`load()` returns an object that is passed on; there is no manager at module level, so tests and notebooks can
-have as many as they like.
+`load()` returns an object that is passed on. There is no manager at module level, so tests and notebooks can
+have
+as many as they like.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _DISTRIBUTION = "harness-replay"
 
 @fixed()
 class PluginInfo(Value):
-    """A plugin that was found: where it comes from, which hooks it has, and why it failed, if it did."""
+    """A plugin that was found: its origin, its hooks, and the reason if it failed."""
 
     name: str
     module: str
@@ -54,7 +55,7 @@ class PluginInfo(Value):
 
 @fixed(slots=False)
 class Plugins(Value):
-    """All that was loaded, ready to be passed on; `how` is what `load` was called with."""
+    """All loaded plugins, to be passed on; `how` holds the arguments of `load`."""
 
     hooks: pluggy.HookRelay
     policies: Registry[PolicySpec] = field(default_factory=lambda: Registry("policy"))
@@ -68,7 +69,7 @@ class Plugins(Value):
     how: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> tuple[Callable[..., Plugins], tuple[Mapping[str, Any]]]:
-        """Elsewhere they are loaded again, in the same way."""
+        """Pickles only the arguments of `load`: another process loads the plugins again."""
         return _loaded, (self.how,)
 
     @property
@@ -77,15 +78,15 @@ class Plugins(Value):
         return self.policies, self.readers, self.kinds, self.metrics, self.sections, self.conformance
 
     def policy(self, name: str) -> PolicySpec:
-        """The policy of that name.
+        """Returns the policy of that name.
 
         Raises:
-            PluginError: there is none; names what was probably meant and which plugins failed to load.
+            PluginError: there is none; names what was probably meant, and the plugins that failed to load.
         """
         return self._required(self.policies, name)
 
     def reader(self, name: str) -> ReaderSpec:
-        """The trace reader of that name.
+        """Returns the trace reader of that name.
 
         Raises:
             PluginError: there is none.
@@ -119,8 +120,9 @@ def load(
 ) -> Plugins:
     """Load the installed plugins.
 
-    A plugin that cannot be imported, misspells a hook, registers what cannot be, or fails while it registers
-    is left out and listed in `found` with the reason.
+    A plugin is left out if it cannot be imported, misspells a hook, makes an invalid registration, or fails
+    in one.
+    `found` lists it with the reason.
 
     Args:
         only: load just these, by entry-point name.
@@ -135,7 +137,7 @@ def load(
 
 
 def _loaded(how: Mapping[str, Any]) -> Plugins:
-    """Load plugins; `how` is the arguments of `load`."""
+    """Load plugins; `how` holds the arguments of `load`."""
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     loaded = Plugins(manager.hook)
@@ -160,7 +162,7 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
 def _without(
     info: PluginInfo, error: BaseException, manager: pluggy.PluginManager, loaded: Plugins
 ) -> PluginInfo:
-    """Leave out a plugin that failed with all that it registered; answers what is listed of it."""
+    """Leave out a failed plugin with all its registrations; returns its entry for `found`."""
     if manager.has_plugin(info.name):
         manager.unregister(name=info.name)
     for registry in loaded.registries:
@@ -169,13 +171,13 @@ def _without(
 
 
 def third_parties() -> set[str]:
-    """The names of installed plugins that are not our own; loads none of them."""
+    """Returns the names of installed plugins from other distributions; loads none of them."""
     return {entry.name for entry, distribution, _ in installed(GROUP) if distribution != _DISTRIBUTION}
 
 
 @cache
 def own_modules() -> tuple[str, ...]:
-    """The modules of our own plugins; loads none of them."""
+    """Returns the modules of harness's own plugins; loads none of them."""
     return tuple(
         sorted(entry.module for entry, distribution, _ in installed(GROUP) if distribution == _DISTRIBUTION)
     )
@@ -183,12 +185,12 @@ def own_modules() -> tuple[str, ...]:
 
 @cache
 def installed_kinds() -> Mapping[tuple[str, str], Kind]:
-    """API group and kind -> how it is read, of those that installed plugins bring.
+    """Returns (API group, kind) -> its description, for the kinds that installed plugins add.
 
-    A plugin that cannot be loaded brings none: `load` says why.
+    A plugin that cannot be loaded adds none: `load` gives the reason.
 
     Raises:
-        PluginError: two plugins bring one kind.
+        PluginError: two plugins add the same kind.
     """
     from harness.plugins.kind import RegisterKind
 
@@ -213,7 +215,10 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str, object]) -> list[_Candidate]:
-    """Everything that can be loaded, sorted by name so that no order of installation shows."""
+    """Returns everything that can be loaded, sorted by name.
+
+    So the order of installation has no effect.
+    """
     candidates = [
         _Candidate(PluginInfo(name, type(plugin).__name__, "", ""), lambda plugin=plugin: plugin)  # type: ignore[misc]
         for name, plugin in extra.items()
@@ -231,7 +236,7 @@ def _candidates(only: Iterable[str] | None, block: set[str], extra: Mapping[str,
 
 
 def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
-    """Call the plugin's registration hooks with registrars that know whose they are."""
+    """Call the plugin's registration hooks with registrars that know their owner."""
     from harness.plugins.conformance import RegisterConformance
     from harness.plugins.kind import RegisterKind
     from harness.plugins.section import RegisterSection
@@ -252,7 +257,10 @@ def _register(plugin: object, info: PluginInfo, loaded: Plugins) -> None:
 
 
 def _fails_alone(error: BaseException) -> bool:
-    """Whether an error leaves out the plugin that raised it; two plugins of one name are refused."""
+    """Returns True if an error only leaves out the plugin that raised it.
+
+    Two plugins of one name are refused.
+    """
     if isinstance(error, PluginError):
         return isinstance(error, RegistrationError)
     return is_of_plugin(error) or isinstance(error, HarnessError)

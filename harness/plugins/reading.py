@@ -1,4 +1,4 @@
-"""What a trace reader answers: rows in the canonical schema, and an account of the rows it left out."""
+"""The result of a trace reader: rows in the canonical schema, and an account of the rows it left out."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ class Reading(Value):
     Attributes:
         frame: columns of the canonical schema (`harness.trace.schema`); any further column is kept.
         rows_read: how many job records the source holds.
-        left_out: reason -> how many of them are not in `frame`; `rows_read` minus all of them is its height
-            (for readers that make one row of one record).
+        left_out: reason -> how many of them are not in `frame`. `rows_read` minus all of these is the frame's
+            height, for readers that make one row from one record.
         notes: conventions that were applied, as sentences for the user.
         metadata: key-value pairs to keep with the trace (`harness.source`, `harness.license`, ...).
-        place: where a row of `frame`, from 0, stands in the source, such as `a.csv: row 3`; None where rows
-            are called by their numbers.
+        place: returns the place of a row of `frame`, from 0, in the source, such as `a.csv: row 3`; None if
+            rows
+            are named by their numbers.
     """
 
     frame: pl.DataFrame
@@ -36,7 +37,7 @@ class Reading(Value):
 
 
 def fault_of(reading: Reading) -> str | None:
-    """What of a reading is of another type than it must be; None where all is right."""
+    """Returns which part of a reading has a wrong type; None if all are right."""
     import polars as pl
 
     told: Mapping[str, tuple[object, bool, str]] = {
@@ -66,18 +67,18 @@ def _are_texts(value: object) -> bool:
 
 
 def _maps(value: object, right: Callable[[object], bool]) -> bool:
-    """Whether a value is a mapping of texts to such values."""
+    """Returns True if a value is a mapping of texts to such values."""
     return isinstance(value, Mapping) and all(_is_text(name) and right(each) for name, each in value.items())
 
 
 def leave_out(
     rows: pl.DataFrame, reasons: Mapping[str, pl.Expr | None]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The rows that become jobs, and how many do not, each under the first reason that holds.
+    """Returns the rows that become jobs, and counts of the others, each under the first reason that applies.
 
     Args:
-        rows: one row a record.
-        reasons: reason -> which rows it concerns (null is no); None where an option keeps them.
+        rows: one row per record.
+        reasons: reason -> the rows it concerns (null is no); None if an option keeps them.
     """
     left_out: dict[str, int] = {}
     for reason, without in reasons.items():

@@ -1,6 +1,6 @@
-"""What plugins register, kind by kind, each thing with the plugin that owns it.
+"""Registrations of plugins, kind by kind, each with the plugin that owns it.
 
-A registrar's `__call__` is the one place that says what can be registered of its kind, and how.
+A registrar's `__call__` is the only place that defines what can be registered of its kind, and how.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Owner(NamedTuple):
-    """The plugin that registers something; `module` is "" for one that was given in Python."""
+    """The plugin that registers something; `module` is "" if it was given in Python."""
 
     name: str
     version: str
@@ -49,7 +49,7 @@ SpecT = TypeVar("SpecT", bound=_Spec)
 
 
 class Registry(Generic[SpecT]):
-    """Things of one kind by name, each with the plugin that owns it."""
+    """Registrations of one kind by name, each with the plugin that owns it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -62,10 +62,10 @@ class Registry(Generic[SpecT]):
         return name in self._specs
 
     def add(self, spec: SpecT) -> None:
-        """Add one.
+        """Add a registration.
 
         Raises:
-            PluginError: the name is taken; both owners are named.
+            PluginError: the name is taken; names both owners.
             RegistrationError: the same plugin took it.
         """
         taken = self._specs.get(spec.name)
@@ -79,27 +79,27 @@ class Registry(Generic[SpecT]):
         self._specs[spec.name] = spec
 
     def get(self, name: str) -> SpecT | None:
-        """The one of that name, or None."""
+        """Returns the registration of that name, or None."""
         return self._specs.get(name)
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Returns all names, sorted."""
         return sorted(self._specs)
 
     def drop_owner(self, owner: str) -> None:
-        """Forget all that one plugin registered."""
+        """Drop all registrations of one plugin."""
         self._specs = {name: spec for name, spec in self._specs.items() if spec.owner != owner}
 
 
 class Registrar(Generic[SpecT]):
-    """Adds things of one kind to their registry, in the name of the plugin whose hook it is passed to."""
+    """Adds registrations of one kind for the plugin whose hook receives it."""
 
     def __init__(self, owner: Owner, registry: Registry[SpecT]) -> None:
         self.owner = owner
         self.registry = registry
 
     def about(self, name: object) -> Registration:
-        """Checks what is registered under a name."""
+        """Returns a checker for a registration under a name."""
         return Registration(self.owner.name, self.registry.kind, name)
 
 
@@ -108,7 +108,7 @@ class Registration:
 
     Args:
         owner: the plugin.
-        kind: of what is registered.
+        kind: the kind of registration.
         name: the name.
     """
 
@@ -116,7 +116,7 @@ class Registration:
         self._owner, self._kind, self._name = owner, kind, name
 
     def refuse(self, why: str, hint: str | None = None) -> NoReturn:
-        """Say what is wrong.
+        """Raise an error that says what is wrong.
 
         Raises:
             RegistrationError: always.
@@ -126,34 +126,34 @@ class Registration:
         )
 
     def named(self) -> None:
-        """See that the name is one that users can call it by, and that file names can have in them."""
+        """Check that users can type the name, and that file names can contain it."""
         if not is_name(self._name):
             self.refuse(f"a name is {RULE}")
 
     def texts(self, **values: object) -> None:
-        """See that each is a text."""
+        """Check that each value is a text."""
         for what, value in values.items():
             if not isinstance(value, str):
                 self.refuse(f"{what} must be a text, and is {_about(value)}")
 
     def functions(self, **values: object) -> None:
-        """See that each can be called."""
+        """Check that each value can be called."""
         for what, value in values.items():
             if not callable(value):
                 self.refuse(f"{what} must be a function, and is {_about(value)}")
 
     def functions_or_none(self, **values: object) -> None:
-        """See that each that is not None can be called."""
+        """Check that each value that is not None can be called."""
         self.functions(**{what: value for what, value in values.items() if value is not None})
 
     def flags(self, **values: object) -> None:
-        """See that each is true or false."""
+        """Check that each value is True or False."""
         for what, value in values.items():
             if not isinstance(value, bool):
                 self.refuse(f"{what} must be True or False, and is {_about(value)}")
 
     def several(self, what: str, value: object) -> tuple[str, ...]:
-        """Texts, none of them empty."""
+        """Check that the value is several texts, none of them empty, and return them."""
         if isinstance(value, str) or not isinstance(value, Iterable):
             self.refuse(f"{what} must be several texts, such as a tuple, and is {_about(value)}")
         found = tuple(value)
@@ -162,7 +162,7 @@ class Registration:
         return found
 
     def options(self, value: object) -> tuple[Option, ...]:
-        """Options, no two of one name."""
+        """Check that the value is options with different names, and return them."""
         try:
             return declared_options(value)
         except OptionError as error:
@@ -175,10 +175,11 @@ def _about(value: object) -> str:
 
 @fixed()
 class PolicySpec(Value):
-    """A registered policy: what makes it, what it is, and which plugin brought it.
+    """A registered policy: its factory, its properties, and its plugin.
 
-    `module` is what an installed plugin is loaded by; "" for one that was given in Python. `record` says
-    that it decides nothing, but does what the trace says happened.
+    `module` is the module of an installed plugin; "" for one given in Python. With `record`, the policy makes
+    no
+    decisions of its own, but plays what the trace says happened.
     """
 
     name: str
@@ -198,22 +199,25 @@ class PolicySpec(Value):
     assumes: Assumptions | None = None
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
-        """Whether the queue of every job must lead to a ClusterQueue of a cluster."""
+        """Returns True if the queue of every job must lead to a ClusterQueue of a cluster."""
         return self.by_queues is not None and self.by_queues(cluster)
 
     def admits_by_elastic_quotas(self, cluster: Cluster) -> bool:
-        """Whether jobs count against the elastic quotas of a cluster, whatever ClusterQueues it has."""
+        """Returns True if jobs count against the elastic quotas of a cluster, despite its ClusterQueues."""
         return self.by_elastic_quotas is not None and self.by_elastic_quotas(cluster)
 
 
 @fixed()
 class ReaderSpec(Value):
-    """A registered trace reader; `suffixes` and `sniff` say which files it is for.
+    """A registered trace reader; `suffixes` and `sniff` decide which files it reads.
 
-    `sniff` gets the path and the first 4 KiB, decompressed, and is asked only when no suffix decides.
-    `folder` says whether a folder is a trace that it reads; most read files only. `advise` says of a file or
-    folder that no reader takes what to do about it; None where it does not know. `draft` writes a mapping of
-    the columns of a file or folder to start from.
+    `sniff` gets the path and the first 4 KiB, decompressed, and is called only if no suffix decides. `folder`
+    returns
+    whether a folder is a trace that it reads; most readers read files only. `advise` returns what to do about
+    a file
+    or folder that no reader accepts, or None if it does not know. `draft` writes an initial mapping of the
+    columns
+    of a file or folder.
     """
 
     name: str
@@ -231,7 +235,7 @@ class ReaderSpec(Value):
 
 @fixed()
 class MetricSpec(Value):
-    """A registered metric or family of metrics over a finished run; `module` as of a policy."""
+    """A registered metric or family of metrics over a finished run; `module` is as for a policy."""
 
     name: str
     compute: Compute
@@ -242,7 +246,7 @@ class MetricSpec(Value):
 
 
 class RegisterPolicy(Registrar[PolicySpec]):
-    """What `harness_register_policies` gets."""
+    """The argument of `harness_register_policies`."""
 
     def __call__(
         self,
@@ -263,25 +267,31 @@ class RegisterPolicy(Registrar[PolicySpec]):
         """Register a policy under a name.
 
         Args:
-            name: what users call it.
-            factory: makes it.
-            help: one line that says what it is.
-            options: what can be set.
+            name: the name that users type.
+            factory: makes the policy.
+            help: one line that describes it.
+            options: its options.
             clairvoyant: lets it see how long jobs run; reports say so.
-            running: the jobs that run already according to the manifests, if the policy takes them over.
-            ignored_fields: which fields of the manifests the policy ignores; becomes warnings of a run.
-            never: which jobs the policy rejects because they can never start; they are named before a replay.
-            record: it does what the trace says happened: its jobs have `recorded` runs and end with the last
-                of these. Nothing limits what it starts, and what is beyond the cluster's capacity is counted.
-            by_queues: whether it admits jobs by the ClusterQueues of a cluster. An ElasticQuota that is
-                called like a job's queue is then not enough, and a replay of such a job is refused.
-            by_elastic_quotas: whether it goes by the elastic quotas of a cluster, whatever ClusterQueues it
-                has; they are then what it is measured against.
-            assumes: what it takes to be so because the manifests do not say it; printed before a replay, and
-                kept in its run.
+            running: returns the jobs that already run according to the manifests, if the policy takes them
+                over.
+            ignored_fields: returns the fields of the manifests that the policy ignores; they become warnings
+                of a run.
+            never: returns the jobs that the policy rejects because they can never start; reported before a
+                replay.
+            record: whether it plays what the trace says happened: its jobs have `recorded` runs and end with
+                the last
+                of these. Nothing limits what it starts, and use beyond the cluster's capacity is counted.
+            by_queues: returns whether it admits jobs by the ClusterQueues of a cluster. An ElasticQuota with
+                the
+                name of a job's queue is then not enough, and a replay of such a job is refused.
+            by_elastic_quotas: returns whether it uses the elastic quotas of a cluster, whatever ClusterQueues
+                it
+                has; it is then measured against these.
+            assumes: returns what it assumes because the manifests do not say it; printed before a replay, and
+                stored in its run.
 
         Raises:
-            RegistrationError: something of it cannot be registered; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()
@@ -317,7 +327,7 @@ class RegisterPolicy(Registrar[PolicySpec]):
 
 
 class RegisterReader(Registrar[ReaderSpec]):
-    """What `harness_register_readers` gets."""
+    """The argument of `harness_register_readers`."""
 
     def __call__(
         self,
@@ -335,7 +345,7 @@ class RegisterReader(Registrar[ReaderSpec]):
         """Register a reader of a foreign trace format.
 
         Raises:
-            RegistrationError: something of it cannot be registered; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()
@@ -350,13 +360,13 @@ class RegisterReader(Registrar[ReaderSpec]):
 
 
 class RegisterMetric(Registrar[MetricSpec]):
-    """What `harness_register_metrics` gets."""
+    """The argument of `harness_register_metrics`."""
 
     def __call__(self, name: str, compute: Compute, *, help: str) -> None:
         """Register a metric, or a family of metrics that are computed together.
 
         Raises:
-            RegistrationError: something of it cannot be registered; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()

@@ -1,10 +1,12 @@
-"""Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, and what each kind means.
+"""Scopes: the part of a run that a value describes, `all` or `KIND=NAME`, with the meaning of each kind.
 
-A *queue* is what jobs name: a LocalQueue, or what else the trace calls so. A *quota* is what jobs count
-against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a queue against
-none. What holds resources as one, a *holder*, is a quota, or the jobs of a queue that has none.
+A *queue* is the name that jobs give: a LocalQueue, or another name that the trace uses as one. A *quota* is
+what
+jobs count against: a ClusterQueue, or an ElasticQuota. Several queues may count against one quota, and a
+queue
+against none. A *holder* holds resources as one: a quota, or the jobs of a queue without a quota.
 
-This is the one place that says which kinds there are; a scope of another kind is an error everywhere.
+All kinds are defined here. A scope of another kind is an error everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ KINDS: Mapping[str, str] = {
     REASON: "the preemptions for a reason, or the evictions of a cause",
     BENEFICIARY: "the preemptions for jobs that name a queue",
 }
-"""Every kind of scope, and of what a value of that scope is."""
+"""Every kind of scope, and what a value with that scope describes."""
 
 
 class Scope(NamedTuple):
@@ -36,7 +38,7 @@ class Scope(NamedTuple):
 
     Attributes:
         kind: one of `KINDS`.
-        name: of the queue, reason, ...; "" of `all`, and where every one of the kind is meant.
+        name: the name of the queue, reason, ...; "" for `all`, and for every scope of the kind.
     """
 
     kind: str
@@ -44,19 +46,19 @@ class Scope(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The scope as people write it."""
         return _written(self.kind, self.name)
 
     def holds(self, scope: str) -> bool:
-        """Whether the scope of a value is this one, or of this kind where all of it are meant."""
+        """Returns True if the scope of a value is this one, or has this kind if all of its kind are meant."""
         return scope == self.text or (not self.name and scope.startswith(f"{self.kind}="))
 
 
 def parse_scope(text: str) -> Scope:
-    """A scope as it is written.
+    """Parse a scope.
 
     Raises:
-        OptionError: there is no such kind; says which there are.
+        OptionError: there is no such kind; lists the existing ones.
     """
     kind, equals, name = text.partition("=")
     if kind in KINDS and not (equals and (kind == ALL or not name)):
@@ -70,11 +72,11 @@ def parse_scope(text: str) -> Scope:
 
 
 def hint_at(scope: Scope, known: Iterable[str]) -> str:
-    """What was probably meant by a scope that is not known, and what there is.
+    """Returns a hint: what was probably meant by an unknown scope, and the existing ones.
 
     Args:
         scope: the scope.
-        known: the scopes that there are, as text.
+        known: the existing scopes, as text.
     """
     kinds: dict[str, list[str]] = {}
     for kind, _, name in sorted(each.partition("=") for each in set(known)):

@@ -1,4 +1,4 @@
-"""What a plugin registers as a section of reports."""
+"""Sections of reports that a plugin registers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from harness.analysis.report.material import Material
 
 UNPLACED = 1000
-"""The place of a section that asks for none: behind the built-in ones, before what was assumed."""
+"""The place of a section that gives none: after the built-in ones, before the assumptions."""
 
 MakeSection: TypeAlias = "Callable[[Material], Iterable[Block]]"
 
 
 @fixed()
 class SectionSpec(Value):
-    """A registered section: what makes it, its heading, and where in a report it stands."""
+    """A registered section: the function that makes it, its heading, and its place in a report."""
 
     name: str
     make: MakeSection
@@ -34,26 +34,27 @@ class SectionSpec(Value):
 
     @property
     def order(self) -> tuple[int, str]:
-        """Sections stand in this order."""
+        """The sort key of sections."""
         return self.place, self.name
 
 
 class RegisterSection(Registrar[SectionSpec]):
-    """What `harness_register_sections` gets."""
+    """The argument of `harness_register_sections`."""
 
     def __call__(self, name: str, make: MakeSection, *, title: str, help: str, place: int = UNPLACED) -> None:
         """Register a section of reports.
 
         Args:
             name: its name, which is also its address within the page.
-            make: answers what stands in it, from the runs; where it answers nothing the section is left out.
+            make: returns its content for some runs; without content the section is left out.
             title: its heading.
-            help: one line that says what it shows.
-            place: sections stand in this order, and of one place in that of their names. Built-in ones are at
-                100, 200, ...; the last of them, what was assumed, at 10,000.
+            help: one line that describes its content.
+            place: the sort key of sections; those with the same place are sorted by name. Built-in ones are
+                at 100,
+                200, ...; the last of them, the assumptions, is at 10,000.
 
         Raises:
-            RegistrationError: something of it cannot be registered; names the plugin.
+            RegistrationError: the registration is invalid; names the plugin.
         """
         owner, about = self.owner, self.about(name)
         about.named()
@@ -65,7 +66,7 @@ class RegisterSection(Registrar[SectionSpec]):
 
 
 def named(section: str, owner: str) -> AbstractContextManager[None]:
-    """An error within names the section and its plugin.
+    """Turn an error within the block into one that names the section and its plugin.
 
     Raises:
         PluginError: something failed.

@@ -1,7 +1,7 @@
-"""What a policy decides.
+"""The decisions of a policy.
 
-Decisions are compared by identity and never changed after they were made. Nothing enforces that: a replay
-makes hundreds of thousands, and freezing would triple what each costs.
+Decisions are compared by identity and must not be changed. Nothing enforces this: a replay makes hundreds of
+thousands, and freezing would triple their cost.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.base.frozen import Frozen
 from harness.policy.job import Job
 
 CONTROLLER_CRASH = "ControllerCrash"
-"""The reason of a `Refuse` where the real component would have crashed; a replay tells of it in the end."""
+"""The reason of a `Refuse` if the real component would have crashed; a replay reports it at the end."""
 
 _NOTHING: Mapping[str, Any] = Frozen({})
 
@@ -26,19 +26,21 @@ LOST_WITH_NODE = "DeletionByPodGC"
 @final
 @dataclass(slots=True, eq=False)
 class Admit:
-    """Reserve quota for a waiting job; without nodes in the cluster it also starts, as a whole.
+    """Reserve quota for a waiting job; in a cluster without nodes the job also starts, as a whole.
 
-    It starts when what it asks for is free: at once, or where jobs that were evicted still hold it, when they
-    are gone. Jobs that wait so start in the order of their admission.
+    It starts when its resources are free: at once, or when evicted jobs that still hold them are gone. Jobs
+    that wait
+    for this start in the order of their admission.
 
     Attributes:
         job: the job, waiting as a whole.
-        flavors: pod set -> resource -> flavor; leave empty where there are no flavors. Equal choices should
-            be one and the same object: it is turned into text once.
-        counts: pod set -> pods, for pod sets that get fewer pods than asked for (partial admission).
-        detail: the figures behind the decision, kept for the record.
-        delay: how long it may not start yet although it holds quota, microseconds. Without nodes it starts
-            that much later at the earliest; with nodes none of its pods may be bound before.
+        flavors: pod set -> resource -> flavor; empty if there are no flavors. Equal choices should be the
+            same
+            object, because it is converted to text once.
+        counts: pod set -> pods, for pod sets that get fewer pods than requested (partial admission).
+        detail: the figures behind the decision, stored in the record.
+        delay: how long it may not start although it holds quota, microseconds. Without nodes, its start is
+            delayed by at least this time. With nodes, none of its pods may be bound before.
     """
 
     job: Job
@@ -69,13 +71,13 @@ class Bind:
 @final
 @dataclass(slots=True, eq=False)
 class Preempt:
-    """Take the resources away from running pods; after their grace period they are gone and wait again.
+    """Take the resources from running pods; after their grace period they are gone and wait again.
 
-    The replay repeats an eviction that began before it, with the rest of the grace period.
+    For an eviction that began before the replay, the replay repeats it with the rest of the grace period.
 
     Attributes:
         job: the victim.
-        by: the preemptor; None when no job takes its place (a drained queue): recorded as an eviction.
+        by: the preemptor; None if no job takes its place (a drained queue): recorded as an eviction.
         reason: the component's own word for the rule, such as `InCohortReclamation`.
         pods: which of its pods; None means all that hold resources and are not terminating yet. On nodes, an
             eviction without a preemptor may name only some pods of a job that was admitted as a whole. The
@@ -96,18 +98,18 @@ class Preempt:
 
 
 MARK, UNMARK, REPLACE = "mark", "unmark", "replace"
-"""What a `Note` may say: a node of a job failed, it did not after all, and its pods have other places."""
+"""The kinds of a `Note`: a node of a job failed, it did not after all, or its pods have other places."""
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Note:
-    """Record what becomes of the places of a job that was admitted; nothing else changes by it.
+    """Record a change of an admitted job's places; it has no other effect.
 
     Attributes:
         job: the job.
         what: `MARK`, `UNMARK` or `REPLACE`.
-        node: the node that it is about, which may be gone.
+        node: the node, which may be gone.
         detail: the figures behind it.
     """
 
@@ -120,7 +122,7 @@ class Note:
 @final
 @dataclass(slots=True, eq=False)
 class Nominate:
-    """Record that a waiting pod is expected on a node, which it does not hold yet."""
+    """Record that a waiting pod is expected on a node; it does not hold resources there yet."""
 
     job: Job
     pod: int
@@ -140,7 +142,7 @@ class Unnominate:
 @final
 @dataclass(slots=True, eq=False)
 class Reject:
-    """Give up a waiting job for good: it can never run here."""
+    """Give up a waiting job for good, because it can never run here."""
 
     job: Job
     reason: str
@@ -150,7 +152,7 @@ class Reject:
 @final
 @dataclass(slots=True, eq=False)
 class Refuse:
-    """Record why a waiting job is not helped now; it goes on waiting, and nothing changes.
+    """Record why a waiting job does not get resources now; it keeps waiting, and nothing changes.
 
     Attributes:
         job: the job, with waiting pods.
@@ -170,8 +172,9 @@ class Wake:
 
     Attributes:
         at: microseconds since the origin, after now.
-        idle: an idle wake does not keep a replay alive (a periodic flush); one that can start work does. None
-            can where no job is alive or to arrive, so that every wake is idle then.
+        idle: whether the wake does not keep a replay alive (a periodic flush). A wake that can start work
+            does. If
+            no job is alive or will arrive, no wake can start work, so all count as idle.
     """
 
     at: int
@@ -181,7 +184,7 @@ class Wake:
 @final
 @dataclass(slots=True, eq=False)
 class QueueShare:
-    """Record what share a queue has from now on, as the policy computes it; nothing changes by it.
+    """Record the new share of a queue, as the policy computes it; it has no other effect.
 
     Attributes:
         queue: a ClusterQueue.

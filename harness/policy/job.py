@@ -1,4 +1,4 @@
-"""A job as policies see it: what it asks for, never how long it will run."""
+"""A job as policies see it: its requests, never its run time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.base.pod_set import PodSet
 
 
 class RecordedRun(NamedTuple):
-    """What a trace says of one run of a job, microseconds since the trace's origin.
+    """One run of a job according to a trace, microseconds since the trace's origin.
 
     Attributes:
-        start: when it started; never before the job arrived, nor before its earlier run ended.
-        end: when it ended; `ENDLESS` where it had not when the record was made.
-        why: how it ended, in the record's own word; "" where that does not say.
+        start: its start; never before the job's arrival or the end of its previous run.
+        end: its end; `ENDLESS` if it had not ended when the record was made.
+        why: how it ended, in the record's own word; "" if unknown.
         preempted: whether it ended because another job took its place.
     """
 
@@ -35,19 +35,19 @@ class Job:
     Attributes:
         index: its place in the order of arrival, from 0: a dense key for a policy's own tables.
         id: its name in the trace.
-        submit: when it arrives, microseconds since the trace's origin.
-        queue, namespace, user: whose it is (`user` is "" when the trace does not say).
+        submit: its arrival, microseconds since the trace's origin.
+        queue, namespace, user: its owner (`user` is "" if the trace does not give it).
         priority: larger is more important.
-        priority_class: "" when the trace names none.
+        priority_class: "" if the trace names none.
         preempts: False for `preemptionPolicy: Never`.
-        gang: makes progress only while all its pods hold their resources.
+        gang: whether it makes progress only while all its pods hold their resources.
         grace_period: how long a preempted pod keeps what it holds, microseconds.
         uid: the last tie-break of components that compare UIDs.
         pod_sets: at least one; pods are numbered through all of them, in order.
         pods: number of pods over all pod sets.
         duration: run time of one undisturbed run, microseconds; None unless the policy is clairvoyant.
-        requested: how long its user said that it would run at most, microseconds; None where nobody said.
-        recorded: the runs that the trace says it had, in order; empty unless the policy is a record.
+        requested: the longest run time that its user requested, microseconds; None if there is none.
+        recorded: its runs according to the trace, in order; empty unless the policy is a record.
     """
 
     index: int
@@ -72,7 +72,7 @@ class Job:
         return f"<Job {self.id} of {self.queue}>"
 
     def pod_set_of(self, pod: int) -> PodSet:
-        """The pod set that pod number `pod` belongs to."""
+        """Returns the pod set that contains pod number `pod`."""
         for pod_set in self.pod_sets:
             count = pod_set.count
             if pod < count:
@@ -81,7 +81,7 @@ class Job:
         raise IndexError(f"job {self.id} has {self.pods} pods")
 
     def pod_name(self, pod: int, successor: int = 0) -> str:
-        """The name of a pod: the job's own when it has one pod, else with the pod's number.
+        """Returns the name of a pod: the job's own name if it has one pod, else with the pod's number.
 
         Args:
             pod: the pod's number within the job.
@@ -91,7 +91,7 @@ class Job:
         return f"{name}-r{successor}" if successor else name
 
     def requests_of(self, pods: range) -> dict[str, int]:
-        """Resource -> amount that these pods hold together."""
+        """Returns resource -> the total request of these pods."""
         total: dict[str, int] = {}
         first = 0
         for pod_set in self.pod_sets:
@@ -111,11 +111,11 @@ def _never_changed(job: Any, name: str, *_: object) -> NoReturn:
 Job.__setattr__ = Job.__delattr__ = _never_changed  # type: ignore[method-assign]  # Python's own names no job
 
 _Open: Any = make_dataclass("_Open", [each.name for each in fields(Job)], eq=False, slots=True)
-"""A job that can be changed yet; it has the slots of a `Job`, so that it can become one."""
+"""A job that can still be changed; it has the slots of a `Job`, so that it can become one."""
 
 
 def made(*columns: Iterable[Any]) -> list[Job]:
-    """Jobs from a column for each of their fields; as many as the shortest column has.
+    """Make jobs from a column for each of their fields; as many as the shortest column has.
 
     It takes a quarter of the time of as many calls of `Job`.
     """
@@ -130,15 +130,21 @@ Arrival: TypeAlias = (
     | tuple[Job, int, int | None, "Startup"]
     | tuple[Job, int, int | None, "Startup | None", int]
 )
-"""A job with times in microseconds. They say how long one undisturbed run takes, and how long its pods take
-until they are ready. They give its own checkpoint interval, or None, and how much of its run it has done when
-it arrives. An eviction costs what was done before the arrival as it costs what is done later."""
+"""A job with times in microseconds: the time of one undisturbed run, its own checkpoint interval or None.
+Then,
+optionally, the time its pods take to become ready, and how much of its run was done when it arrived.
+Evictions
+cost progress made before the arrival as they cost later progress.
+"""
 
 Startup: TypeAlias = tuple[int, ...]
-"""The time from the moment when pods that progress as one hold what they ask for until they are ready. There
-is a number for the first time, the second, ..., and the last holds for all later ones. `ENDLESS`: they never
-are."""
+"""The time from the moment when pods that progress together hold their resources until they are ready. The
+numbers are for the first start, the second, and so on; the last holds for all later ones. `ENDLESS` means
+that
+they never become ready.
+"""
 
 ENDLESS = 2**62
-"""The run time of work that does not end by itself, and the start-up of pods that never are ready; neither
-keeps a replay alive."""
+"""The run time of work that never ends by itself, and the start-up time of pods that never become ready.
+Neither keeps a replay alive.
+"""

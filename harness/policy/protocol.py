@@ -1,4 +1,4 @@
-"""The calls that a policy receives, and what else it is registered with."""
+"""The calls that a policy receives, and the other functions that it registers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Why(Enum):
-    """Why pods gave back what they held."""
+    """The reason why pods released their resources."""
 
     ENDED = "ended"
     EVICTED = "evicted"
@@ -23,11 +23,11 @@ class Why(Enum):
 
 
 class Standing(NamedTuple):
-    """Where a policy stands: what it does next while nothing happens follows from that alone.
+    """The state of a policy; if nothing happens, its next actions follow from this alone.
 
     Attributes:
-        state: all that its next cycles depend on, compared with `==`. Times are relative to now.
-        counts: numbers that only grow, and on which nothing depends.
+        state: everything that its next cycles depend on, compared with `==`. Times are relative to now.
+        counts: numbers that only grow, and that influence nothing.
     """
 
     state: tuple[object, ...]
@@ -37,56 +37,74 @@ class Standing(NamedTuple):
 class Policy(Protocol):
     """The calls that the engine makes. `pods` are numbers of pods within the job.
 
-    A policy with a further method `ready(job, pods, now)` hears, too, when pods are ready: they hold what
-    they asked for and have started up, so that they can make progress. It hears of pods that need no time for
-    that at the instant at which they start, after its cycle, which is then followed by another one.
+    A policy may have a further method `ready(job, pods, now)`. The engine then tells it when pods are ready:
+    they
+    hold their resources and have started up, so that they can make progress. For pods without a start-up
+    time, the
+    call comes at the instant of their start, after the policy's cycle. Another cycle then follows.
 
-    A policy with a further method `doze(at, before)` plays idle wakes by itself while nothing else happens,
-    which spares the engine what it does for an instant. It is asked when the only wake that is idle is due at
-    `at`, and nothing else before `before`. It plays the cycles before that whose only result is another wake.
-    It answers how many, and when it wants to be woken then. In these `cycle` would have decided the same; it
-    gets every cycle that `doze` has not counted.
+    A policy may have a further method `doze(at, before)`, which plays idle wakes by itself while nothing else
+    happens. This saves the engine the work of an instant. It is called if the only idle wake is due at `at`,
+    and no
+    other event before `before`. It plays those cycles before that whose only result is another wake. It
+    returns how
+    many these are, and when it wants to be woken next. `cycle` would have decided the same in them. The
+    engine calls
+    `cycle` for every cycle that `doze` has not counted.
 
-    A policy with two further methods `standing(now)` and `skip(span, counts)` lets the engine leap over idle
-    wakes for hours and years. `standing` tells where the policy stands after its cycle at `now`, see
-    `Standing`; None where it does not know. If it stands twice in the same way, and nothing happened in
-    between but its idle wakes, it would stand so again and again. The engine counts these rounds, and tells
-    `skip` how much later it is, in microseconds, and how much each of the counts has grown.
+    A policy may have two further methods `standing(now)` and `skip(span, counts)`. They let the engine skip
+    idle
+    wakes for hours and years. `standing` returns the state of the policy after its cycle at `now`, see
+    `Standing`, or
+    None if it does not know. If the policy returns to a state, and only its idle wakes came in between, it
+    would do
+    so again and again. The engine counts these rounds. It tells `skip` how much time has passed, in
+    microseconds,
+    and how much each of the counts has grown.
 
-    A policy with a further method `changed(change, now)` hears of what changes of the cluster while it
-    replays, one object after the other, before what arrives at that instant. It has what it has made of the
-    cluster follow `change.cluster`. It may answer decisions, such as evictions from a queue that is drained:
-    each is applied before the next is asked for, and all of them before the next change. A cluster that
-    changes is only replayed with such a policy, or with `--ignore-events`.
+    A policy may have a further method `changed(change, now)`. The engine calls it for changes of the cluster,
+    one
+    object after the other, before the arrivals of that instant. The method updates everything derived from
+    the
+    cluster to `change.cluster`. It may return decisions, such as evictions from a drained queue. Each is
+    applied
+    before the next is requested, and all of them before the next change. A cluster that changes can only be
+    replayed
+    with such a policy, or with `--ignore-events`.
 
-    A policy with quotas may have a further method `within_quota(job, pods)`. It answers whether its quotas
-    let these waiting pods of a job in now, all together and without preemption; it changes nothing. It is
-    asked between instants, and only where `idle.quota` is measured (`--idle-causes`).
+    A policy with quotas may have a further method `within_quota(job, pods)`. It returns whether its quotas
+    would
+    admit these waiting pods of a job now, all together and without preemption. It changes nothing. It is
+    called
+    between instants, and only if `idle.quota` is measured (`--idle-causes`).
     """
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """These pods are waiting: the job arrived, or what was preempted is back in its queue."""
+        """Notes that these pods wait: the job arrived, or its preempted pods are back in the queue."""
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """What these pods held is free: they ended, or they were evicted and are gone."""
+        """Notes that the resources of these pods are free: they ended, or they were evicted and are gone."""
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """All of `now` has been delivered: yield decisions; each is applied before the next is asked for."""
+        """Yields decisions, after all events of `now`; each is applied before the next is requested."""
 
 
 PolicyFactory: TypeAlias = Callable[["Cluster", View, Mapping[str, Any]], Policy]
-"""Makes a policy for one replay from the cluster, the engine's view and the policy's options (all of them,
-with defaults filled in). A class with `__init__(self, cluster, view, options)` is one."""
+"""Makes a policy for one replay from the cluster, the engine's view and all of the policy's options, with
+defaults filled in. A class with `__init__(self, cluster, view, options)` is one.
+"""
 
 RunningJobs: TypeAlias = Callable[["Cluster", int], Sequence[Arrival]]
-"""The jobs that run already according to the manifests, numbered from 0 and arriving at the given time. The
-policy hears of them as of any other job, and starts them where they are in its first cycle. An arrival may
-not say what its job has done. Then that is what it has run for by the manifests, if its id is the namespace
-and name of a Workload or Pod."""
+"""Returns the jobs that already run according to the manifests, numbered from 0 and arriving at the given
+time.
+The policy gets them like any other job, and starts them in place in its first cycle. An arrival need not give
+the progress of its job. Then the progress is its run time so far by the manifests, if its id is the namespace
+and name of a Workload or Pod.
+"""
 
 
 class Never(NamedTuple):
-    """Why a job can never start, whatever else runs.
+    """The reason why a job can never start, whatever else runs.
 
     Attributes:
         where: what keeps it out, such as `ClusterQueue a` or `nodes`; jobs are counted by it.
@@ -98,23 +116,29 @@ class Never(NamedTuple):
 
 
 Possible: TypeAlias = Callable[[Job], Never | None]
-"""Answers why a job can never start; None for one that may."""
+"""Returns why a job can never start; None for a job that may."""
 
 Foresight: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Possible]
-"""How a policy with these options would judge, before a replay, which jobs can never start on a cluster. It
-answers as the policy does, which rejects those jobs when they are submitted, and raises `InputError` where
-the policy cannot be made."""
+"""Returns a function that judges, before a replay, which jobs can never start on a cluster with these
+options.
+It must agree with the policy, which rejects those jobs when they are submitted. It raises `InputError` if the
+policy cannot be made.
+"""
 
 ByQueues: TypeAlias = Callable[["Cluster"], bool]
-"""Whether a policy admits the jobs of a cluster by its ClusterQueues, so that the queue of every job must
-lead to one of them."""
+"""Returns True if a policy admits the jobs of a cluster by its ClusterQueues, so that the queue of every job
+must lead to one of them.
+"""
 
 ByElasticQuotas: TypeAlias = Callable[["Cluster"], bool]
-"""Whether a policy goes by the elastic quotas of a cluster, whatever ClusterQueues it has as well."""
+"""Returns True if a policy uses the elastic quotas of a cluster, whatever ClusterQueues it has as well."""
 
 IgnoredFields: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
-"""Which fields of a cluster's manifests a policy with these options ignores: sentences with kind, name and
-field."""
+"""Returns sentences about the fields of a cluster's manifests that a policy with these options ignores, with
+kind, name and field.
+"""
 
 Assumptions: TypeAlias = Callable[["Cluster", Mapping[str, Any]], Iterable[str]]
-"""What a policy with these options takes to be so because a cluster's manifests do not say it: sentences."""
+"""Returns sentences about what a policy with these options assumes because a cluster's manifests do not say
+it.
+"""

@@ -1,4 +1,4 @@
-"""What of the engine's state a policy may look at."""
+"""The part of the engine's state that a policy may read."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from harness.policy.job import Job
 
 
 class View(Protocol):
-    """The engine's truth, read-only, for policies that do not keep books of their own."""
+    """The engine's read-only record, for policies that do not keep their own."""
 
     @property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount of the whole cluster; a resource that is not limited is absent."""
+        """Resource -> amount of the whole cluster; unlimited resources are absent."""
 
     @property
     def allocated(self) -> Mapping[str, int]:
-        """Resource -> amount that pods hold now, terminating ones included; not yet what is promised."""
+        """Resource -> amount that pods hold now, terminating ones included; promised amounts are not."""
 
     def free_on(self, node: str) -> Mapping[str, int]:
-        """Resource -> amount that is free on a node now."""
+        """Returns resource -> free amount on a node."""
 
     def fits(self, job: Job) -> bool:
-        """Whether the job's whole request is free in the cluster now (summed over nodes).
+        """Returns True if the job's whole request is free in the cluster now (summed over nodes).
 
-        What admitted jobs are to get that have not started counts as taken: what fits starts at once.
+        Promised resources of admitted jobs that have not started count as taken. So a job that fits starts at
+        once.
         """

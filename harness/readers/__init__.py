@@ -1,4 +1,4 @@
-"""What readers of trace formats share: files and lines, tables, cells, gangs, names, how formats are known.
+"""Shared parts of trace readers: files and lines, tables, cells, gangs, names, recognition of formats.
 
-Each module is imported by itself: `sniff` without polars, the others with it.
+Each module is imported by itself. `sniff` does not import polars, the others do.
 """

@@ -1,6 +1,6 @@
-"""What the cells of a column mean: texts, numbers, amounts, times; and what is wrong with one of them.
+"""The meaning of cells in a column: texts, numbers, amounts, times; and the faults in them.
 
-A reader states each of its columns as a `Field`. A field converts a whole column at once.
+A reader declares each of its columns as a `Field`. A field converts a whole column at once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Field:
     """One column of a file.
 
     Attributes:
-        name: in the table that is made, and as the header has it, unless `column` says otherwise.
-        value: what a cell's text means; null where the text means nothing of the kind.
-        expects: what a cell must be, for messages.
-        limits: between which numbers it must be, if it is a number.
+        name: its name in the resulting table, and in the header unless `column` gives another.
+        value: converts a cell's text to its value; null if the text has no valid value.
+        expects: the required kind of text, for messages.
+        limits: the bounds of the value, if it is a number.
         empty: whether a cell may be empty, which gives null.
         absent: whether the file may lack the column; the table then lacks it too.
-        label: what messages call it, its column if empty.
-        column: as the header has it, where the name is another.
+        label: its name in messages; its column if empty.
+        column: its name in the header, if that differs from `name`.
     """
 
     name: str
@@ -52,12 +52,12 @@ class Field:
         return self.column or self.name
 
     def wrong(self, cells: pl.Series, values: pl.Series) -> pl.Series:
-        """Which rows have no value where there must be one."""
+        """Returns which rows lack a required value."""
         missing = values.is_null()
         return missing & (cells != "") if self.empty else missing | (cells == "")
 
     def says(self, cell: str) -> str:
-        """What is wrong with a cell that has no value."""
+        """Returns what is wrong with a cell without a valid value."""
         if self.limits is not None:
             least, most = self.limits
             with suppress(ValueError):
@@ -66,16 +66,16 @@ class Field:
         return f"is not {self.expects}"
 
     def or_empty(self) -> Field:
-        """The same column, whose cells may be empty."""
+        """Returns the same column, with cells that may be empty."""
         return replace(self, empty=True)
 
     def or_absent(self) -> Field:
-        """The same column, which a file may lack and whose cells may be empty."""
+        """Returns the same column, which a file may lack and whose cells may be empty."""
         return replace(self, empty=True, absent=True)
 
 
 def text(name: str) -> Field:
-    """A column of texts; blanks around them do not count."""
+    """A column of texts, without leading and trailing blanks."""
     return Field(name, lambda cell: cell, "a text")
 
 
@@ -88,12 +88,12 @@ _PAIRS = r"[^=;,]+=[^=;,]*(?:[;,][^=;,]+=[^=;,]*)*"
 
 
 def is_pairs(text: str) -> bool:
-    """Whether text is pairs such as `pool=a100;zone=b`."""
+    """Returns True if text is pairs such as `pool=a100;zone=b`."""
     return re.fullmatch(_PAIRS, text) is not None
 
 
 def pairs(name: str) -> Field:
-    """A column of pairs such as `pool=a100;zone=b`, or with commas in a cell in quotes, as maps of texts."""
+    """A column of pairs such as `pool=a100;zone=b` as maps of texts; quoted cells may use commas."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         parts = pl.element().str.split_exact("=", 1).struct.rename_fields(["key", "value"])
@@ -136,8 +136,9 @@ def amount(name: str, scale: int, least: int = 0) -> Field:
 
     Args:
         name: the column.
-        scale: how much of the schema's unit one is, such as 1000 for cores or 2**30 for GiB. With 1, amounts
-            must be whole, for a part of one would be lost.
+        scale: the size of the unit in the schema's unit, such as 1000 for cores or 2**30 for GiB. With 1,
+            amounts
+            must be whole, because fractions would be lost.
         least: the smallest amount, in the file's unit.
     """
     if scale == 1:
@@ -157,7 +158,7 @@ def seconds(name: str, least: float = 0, unit: int = SECOND) -> Field:
     Args:
         name: the column.
         least: the smallest allowed, in the file's unit.
-        unit: microseconds of one.
+        unit: the file's unit in microseconds.
     """
     most = SECONDS * SECOND // unit
 
@@ -175,17 +176,17 @@ def moment(name: str, form: str) -> Field:
 
     Args:
         name: the column.
-        form: how they are written, such as `%Y-%m-%d %H:%M:%S`; see `read_form`.
+        form: the form of the texts, such as `%Y-%m-%d %H:%M:%S`; see `read_form`.
 
     Raises:
-        ValueError: a form that does not say which moment is meant.
+        ValueError: the form does not determine a moment.
     """
     known = read_form(form)
     return Field(name, known.value, f"a time such as {_EXAMPLE.strftime(form)}")
 
 
 def iso_moment(name: str) -> Field:
-    """A column of moments as ISO 8601 writes them, timestamp[us, UTC]; without an offset they are UTC."""
+    """A column of moments in ISO 8601, timestamp[us, UTC]; without an offset they are UTC."""
 
     def value(cell: pl.Expr) -> pl.Expr:
         text = cell.str.replace(" ", "T", literal=True).str.replace("Z$", "+00:00")

@@ -1,7 +1,7 @@
-"""Delimited text as typed columns: every cell is checked, and each that is wrong is named by its line.
+"""Reads delimited text as typed columns: every cell is checked, and each fault is reported with its line.
 
-Cells are read as text first and converted column by column. So a file without faults costs hardly any Python
-for a line. A file with faults is searched only then.
+Cells are first read as text and converted column by column. So a file without faults costs hardly any Python
+per line. Only a file with faults is searched line by line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNREADABLE = (pa.ArrowException, pl.exceptions.PolarsError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What must not be between the values of one row; null counts as false."""
+    """A rule between the values of one row: `broken` must not hold; null counts as false."""
 
     field: str
     broken: pl.Expr
@@ -44,9 +44,9 @@ class Table:
 
     Attributes:
         path: the file.
-        names: of its columns.
-        lines: the others, numbered, none of them blank.
-        delimiter: between their cells.
+        names: the names of its columns.
+        lines: the other lines, numbered, without blank ones.
+        delimiter: separates the cells.
         nulls: words that mean that a cell is empty.
     """
 
@@ -57,14 +57,14 @@ class Table:
     nulls: tuple[str, ...] = ()
 
     def typed(self, fields: Sequence[Field], *, checks: Iterable[Check] = ()) -> pl.DataFrame:
-        """Its rows in the columns that are stated; others are left aside.
+        """Returns its rows in the declared columns, without the others.
 
         Args:
-            fields: the columns wanted, found by their names.
-            checks: what must hold between the values of a row.
+            fields: the wanted columns, found by their names.
+            checks: rules between the values of a row.
 
         Raises:
-            TraceError: no such columns, no rows, or malformed lines, all of them named.
+            TraceError: columns are missing, there are no rows, or lines are malformed; lists all of them.
         """
         missing = [field.source for field in fields if not field.absent and field.source not in self.names]
         if missing:
@@ -92,15 +92,15 @@ def open_table(
     nulls: Sequence[str] = (),
     data: bytes | None = None,
 ) -> Table:
-    """A file of delimited text, plain or gzipped.
+    """Open a file of delimited text, plain or gzipped.
 
     Args:
         path: the file.
-        names: its columns if it has no header line, and they are known.
-        header: whether its first line has the names; else they are its columns' numbers, from 1.
-        delimiter: between its cells.
+        names: the names of its columns if it has no header line, and they are known.
+        header: whether its first line has the names; otherwise the names are the columns' numbers, from 1.
+        delimiter: separates the cells.
         nulls: words that mean that a cell is empty, besides the empty one.
-        data: what it holds, where that was read before.
+        data: its content, if that was read before.
 
     Raises:
         TraceError: it cannot be read, or its header line names a column twice.
@@ -132,20 +132,20 @@ def typed_rows(
     quoted: bool = True,
     nulls: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Lines of delimited text as typed columns.
+    """Returns lines of delimited text as typed columns.
 
     Args:
-        path: where they come from, for messages.
-        lines: numbered lines, none of them blank, with as many cells as there are names.
-        names: of all columns.
-        fields: the columns wanted.
-        checks: what must hold between the values of a row.
-        delimiter: between the cells.
-        quoted: whether a cell may stand in double quotes.
+        path: their source, for messages.
+        lines: numbered lines, without blank ones, with as many cells as there are names.
+        names: the names of all columns.
+        fields: the wanted columns.
+        checks: rules between the values of a row.
+        delimiter: separates the cells.
+        quoted: whether a cell may be in double quotes.
         nulls: words that mean that a cell is empty.
 
     Raises:
-        TraceError: no lines, or malformed ones, all of them named.
+        TraceError: there are no lines, or lines are malformed; lists all of them.
     """
     numbered = _taken(path, lines, len(names), delimiter, quoted=quoted)
     if not numbered:
@@ -174,7 +174,10 @@ def typed_rows(
 def _taken(
     path: Path, lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, *, quoted: bool
 ) -> list[tuple[int, bytes]]:
-    """The lines, unless very many are too short for a record: all of these would fill the memory."""
+    """Returns the lines; raises if very many are too short for a record.
+
+    The faults of so many lines would fill the memory.
+    """
     numbered: list[tuple[int, bytes]] = []
     short = 0
     for item in lines:
@@ -188,19 +191,19 @@ def _taken(
 
 @dataclass(frozen=True)
 class _Rules:
-    """What cells must be, one by one and together."""
+    """The rules for cells, one by one and together."""
 
     fields: Sequence[Field]
     checks: Sequence[Check]
 
     def typed(self, cells: pl.DataFrame) -> pl.DataFrame:
-        """The values of cells; null where there is none, or none that can be."""
+        """Returns the values of cells; null for empty and for invalid cells."""
         return cells.select(field.value(pl.col(field.source)).alias(field.name) for field in self.fields)
 
     def faults(
         self, lines: Sequence[tuple[int, bytes]], cells: pl.DataFrame, table: pl.DataFrame
     ) -> list[tuple[int, Fault]]:
-        """Every cell that is wrong with the number of its line, in the order of lines."""
+        """Returns every faulty cell with the number of its line, in the order of lines."""
         known = {field.name: field for field in self.fields}
         found: list[tuple[int, str, str]] = []
         for field in self.fields:
@@ -229,7 +232,7 @@ def _split(
     quoted: bool,
     nulls: Sequence[str],
 ) -> pl.DataFrame:
-    """The cells of the columns wanted as texts without blanks around them."""
+    """Returns the cells of the wanted columns as texts without leading and trailing blanks."""
     wanted = list(dict.fromkeys(field.source for field in fields))
     table = pyarrow.csv.read_csv(
         pa.BufferReader(b"\n".join(line for _, line in lines)),
@@ -250,7 +253,7 @@ def _split(
 def _broken_lines(
     lines: Iterable[tuple[int, bytes]], width: int, delimiter: str, quoted: bool
 ) -> dict[int, list[Fault]]:
-    """The lines that are no text, or have too few or too many cells, by their numbers."""
+    """Returns the lines that are no text, or have too few or too many cells, by their numbers."""
     faults: dict[int, list[Fault]] = {}
     for place, line in lines:
         try:

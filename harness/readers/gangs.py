@@ -1,4 +1,4 @@
-"""Jobs whose log says how much they had, but not on how many nodes: gangs of equal pods."""
+"""Makes gangs of equal pods from jobs whose log gives their size, but not their number of nodes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from harness.readers.names import GPU
 
 
 def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
-    """Columns `each`, `pods` and `gang` of jobs that ask for this many devices or processors each.
+    """Returns the columns `each`, `pods` and `gang` for jobs with these numbers of devices or processors.
 
     A job that fits a node is one pod. Any other is a gang of equal pods, each with the largest divisor of the
-    job's amount that a node can hold.
+    job's
+    amount that a node can hold.
 
     Args:
-        amounts: of each job, whole numbers; 0 is allowed.
-        per_node: what one node has.
-        option: the option that says so, for messages.
+        amounts: each job's amount, whole numbers; 0 is allowed.
+        per_node: the amount on one node.
+        option: the option that sets it, for messages.
 
     Raises:
-        OptionError: a node that has none.
+        OptionError: a node has less than 1.
     """
     if per_node < 1:
         raise OptionError(f"option {option}: {per_node} must be at least 1")
@@ -34,13 +35,13 @@ def pods_of(amounts: pl.Series, per_node: int, option: str) -> pl.DataFrame:
 
 
 def gpu_columns(gpus: pl.Series, per_node: int) -> list[pl.Series]:
-    """The columns `request.nvidia.com/gpu`, `pods` and `gang` of jobs with so many GPUs, as in `pods_of`."""
+    """Returns the columns `request.nvidia.com/gpu`, `pods` and `gang` for these GPUs, as in `pods_of`."""
     jobs = pods_of(gpus, per_node, "gpus_per_node")
     return [jobs["each"].alias(f"request.{GPU}"), jobs["pods"], jobs["gang"]]
 
 
 def gpu_notes(per_node: int, gangs: pl.Series) -> tuple[str, ...]:
-    """What `gpu_columns` assumed, with the number of gangs that it made."""
+    """Returns sentences about the assumptions of `gpu_columns`, with the number of gangs that it made."""
     count = int(gangs.sum())
     return (
         f"a job of more than {per_node} GPUs ({count:,} jobs) is a gang of equal pods of at most {per_node}",

@@ -1,4 +1,4 @@
-"""What devices and machines of traces are called in Kubernetes, and how a pod asks for them."""
+"""Names of devices and machines of traces in Kubernetes, and the way pods request them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from harness.cluster.devices import GPU_COUNT as GPU_COUNT
 from harness.cluster.devices import MILLI_GPU as MILLI_GPU
 
 MODEL = "nvidia.com/gpu.product"
-"""The node label with the model of a node's GPUs, as NVIDIA's feature discovery names it."""
+"""The node label with the model of a node's GPUs, named as by NVIDIA's feature discovery."""
 
 MACHINE = "harness/machine"
 """The node label with the name of a machine of MetaCentrum; jobs can request nodes of one machine."""
 
 
 def affinity_to_models(models: pl.Expr) -> pl.Expr:
-    """The GPU models that pods allow, `A|B`, as a required node affinity in JSON; null for an empty text."""
+    """Returns the GPU models that pods allow, `A|B`, as a required node affinity in JSON; null if empty."""
     return models.map_elements(_affinity, return_dtype=pl.String, skip_nulls=True)
 
 
@@ -35,7 +35,7 @@ def _affinity(models: str) -> str | None:
 
 
 def label_maps(name: str, tables: Sequence[Mapping[str, str]]) -> pl.Series:
-    """A column of maps as the schema has them; null where a map is empty."""
+    """Returns a column of maps as in the schema; null for an empty map."""
     entries = [[{"key": key, "value": value} for key, value in sorted(table.items())] for table in tables]
     return pl.Series(
         name,

@@ -1,4 +1,4 @@
-"""Numbers that were read as float64, and what may become of them without losing anything.
+"""Numbers that were read as float64, and their lossless conversions.
 
 A double holds whole numbers up to 2**53 exactly, and seconds of this century to well below a microsecond.
 """
@@ -9,20 +9,20 @@ import polars as pl
 
 EXACT = 2**53
 SECONDS = 2**53 // 1_000_000
-"""More seconds would not be exact to the microsecond (285 years)."""
+"""The most seconds that are exact to the microsecond (285 years)."""
 
 
 def is_amount(column: pl.Expr) -> pl.Expr:
-    """Whether values are finite whole numbers that a double holds exactly."""
+    """Returns True for values that are finite whole numbers that a double holds exactly."""
     return column.is_finite() & (column.abs() <= EXACT) & (column == column.floor())
 
 
 def is_seconds(column: pl.Expr) -> pl.Expr:
-    """Whether values are finite seconds that are exact to the microsecond."""
+    """Returns True for values that are finite seconds, exact to the microsecond."""
     return column.is_finite() & (column.abs() <= SECONDS)
 
 
 def microseconds(column: pl.Expr) -> pl.Expr:
-    """Seconds as int64 microseconds, rounded to the nearest; whole seconds never pass through a fraction."""
+    """Returns seconds as int64 microseconds, rounded to the nearest; whole seconds are converted exactly."""
     whole = column.floor()
     return whole.cast(pl.Int64) * 1_000_000 + ((column - whole) * 1e6).round().cast(pl.Int64)

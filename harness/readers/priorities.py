@@ -1,4 +1,4 @@
-"""Priorities of traces that have kinds of jobs instead: as numbers, or as names of priority classes."""
+"""Priorities for traces with kinds of jobs: as numbers, or as names of priority classes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import polars as pl
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What a kind of jobs is worth: the name of a priority class, and the value that it has."""
+    """The priority of a kind of jobs: the name of a priority class, and its value."""
 
     name: str
     value: int
 
 
 def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[pl.Expr]:
-    """The column `priority` or `priority_class` of jobs of a kind; none at all for `none`.
+    """Returns the column `priority` or `priority_class` for jobs by their kind; no column for `none`.
 
     Args:
-        kind: of each job, one of the keys.
-        bands: kind -> what it is worth.
+        kind: the kind of each job, one of the keys.
+        bands: kind -> its priority.
         how: `number`, `class` or `none`, the option `priority`.
     """
     if how == "class":
@@ -34,7 +34,7 @@ def priority_column(kind: pl.Expr, bands: Mapping[str, Band], how: str) -> list[
 
 
 def priority_note(column: str, bands: Mapping[str, Band], how: str) -> str:
-    """What `priority_column` assumed."""
+    """Returns a sentence about the assumption of `priority_column`."""
     if how == "none":
         return f"priority is not derived from {column}"
     worth = ", ".join(f"{key} {band.value if how == 'number' else band.name}" for key, band in bands.items())

@@ -1,8 +1,8 @@
 """Recordings of a cluster: folders of Parquet parts with the versions of its objects, as they were seen.
 
-`harness trace record` writes them; a reader takes them as they are. A part is `FIRST-LAST.parquet`, by the
-numbers of the first and the last piece in it: small ones are put together, and where both are there, the
-larger one counts. Beside them `recording.json` says what is recorded and up to when.
+`harness trace record` writes them, and a reader reads them directly. A part is `FIRST-LAST.parquet`, by the
+numbers of its first and last piece. Small parts are merged into larger ones; while both exist, the larger one
+counts. `recording.json` beside them gives the recorded server, and how far the parts are complete.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ FORMAT = "1"
 FORMAT_KEY = "harness.recording"
 
 COLUMNS = ("seen", "event", "api_version", "kind", "namespace", "name", "uid", "resource_version", "object")
-"""Of a part: when it was seen (microseconds since 1970), the event, which object, and its JSON text."""
+"""The columns of a part: the time (microseconds since 1970), the event, the object, and its JSON text."""
 
 _WORDS = ("event", "api_version", "kind", "namespace", "name", "uid")
 
 STANDING = ("ClusterQueue", "Cohort", "LocalQueue", "ElasticQuota", "ElasticQuotaTree", "Node")
-"""Kinds of objects that no trace is made of: quotas and nodes, whose changes become events."""
+"""Kinds of objects that are not part of traces: quotas and nodes, whose changes become events."""
 
 GAP = "GAP"
-"""The event of a row that says that for a while nobody watched; its JSON text says `since` when."""
+"""The event of a row for a time that was not watched; its JSON text gives the beginning as `since`."""
 
 _PART = re.compile(r"(\d{8,})-(\d{8,})\.parquet")
 
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     """A part of a recording.
 
     Attributes:
-        first, last: the numbers of the pieces that are in it.
+        first, last: the numbers of its first and last piece.
         path: the file.
     """
 
@@ -47,14 +47,14 @@ class Part(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What was seen.
+    """An observation.
 
     Attributes:
-        where: it stands, for messages.
+        where: its place, for messages.
         seen: microseconds since 1970.
-        event: of a watch; `LISTED`; `GONE` of what was no longer there; `GAP`.
-        api_version, kind, namespace, name, uid: of the object.
-        content: the object, or what else the row says.
+        event: that of a watch; `LISTED`; `GONE` for an object that no longer existed; `GAP`.
+        api_version, kind, namespace, name, uid: the object.
+        content: the object, or the other content of the row.
     """
 
     where: str
@@ -69,17 +69,17 @@ class Row(NamedTuple):
 
 
 def is_recording(path: Path) -> bool:
-    """Whether a path is a folder with a recording."""
+    """Returns True if a path is a folder with a recording."""
     return path.is_dir() and (path / ABOUT).is_file()
 
 
 def part_name(first: int, last: int) -> str:
-    """What the part with these pieces is called."""
+    """Returns the name of the part with these pieces."""
     return f"{first:08}-{last:08}.parquet"
 
 
 def parts_of(folder: Path) -> list[Part]:
-    """The parts of a recording in order, without those that a larger one has put together."""
+    """Returns the parts of a recording in order, without those that a larger part contains."""
     kept: list[Part] = []
     for part in all_parts(folder):
         if not kept or part.last > kept[-1].last:
@@ -88,7 +88,7 @@ def parts_of(folder: Path) -> list[Part]:
 
 
 def all_parts(folder: Path) -> list[Part]:
-    """All parts that are in a folder, a larger one before those that are in it."""
+    """Returns all parts in a folder, a larger one before those that it contains."""
     every = []
     for path in folder.iterdir():
         found = _PART.fullmatch(path.name)
@@ -98,10 +98,10 @@ def all_parts(folder: Path) -> list[Part]:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """What a recording says about itself.
+    """Returns the metadata of a recording.
 
     Raises:
-        TraceError: that is missing, spoilt, or of another version.
+        TraceError: the metadata are missing, damaged, or of another version.
     """
     path = folder / ABOUT
     try:
@@ -118,12 +118,12 @@ def read_about(folder: Path) -> dict[str, Any]:
 
 
 def read_rows(folder: Path) -> Iterator[Row]:
-    """All that was seen, in that order; what was written twice after a restart comes twice.
+    """Yields all observations in order; those that were written twice after a restart come twice.
 
-    It may be recorded meanwhile.
+    The recording may continue meanwhile.
 
     Raises:
-        TraceError: a part is damaged or is none.
+        TraceError: a part is damaged or is no Parquet file.
     """
     read_about(folder)
     last = 0
@@ -141,7 +141,7 @@ def read_rows(folder: Path) -> Iterator[Row]:
 
 
 def _rows(part: Part) -> list[dict[str, Any]] | None:
-    """The rows of a part; None if it is no longer there."""
+    """Returns the rows of a part; None if it no longer exists."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

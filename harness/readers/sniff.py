@@ -1,4 +1,4 @@
-"""What formats are known by: the first bytes of a file, for files whose suffix does not tell.
+"""Recognises formats by the first bytes of a file, for files with ambiguous suffixes.
 
 A reader is registered with a function of the path and the first 4 KiB, decompressed. Nothing here imports
 polars, so that readers are listed without it.
@@ -14,7 +14,7 @@ MARK = b"\xef\xbb\xbf"
 
 
 def beginning(head: bytes) -> bytes:
-    """The head without a byte-order mark and without the blanks before the first word."""
+    """Returns the head without a byte-order mark and without leading blanks."""
     return head.removeprefix(MARK).lstrip()
 
 
@@ -24,14 +24,14 @@ def first_line(head: bytes) -> bytes:
 
 
 def has_columns(head: bytes, columns: tuple[str, ...]) -> bool:
-    """Whether the first line of comma-separated text names all these columns."""
+    """Returns True if the first line of comma-separated text names all these columns."""
     lines = beginning(head).splitlines()
     names = lines[0].split(b",") if lines else []
     return {column.encode() for column in columns} <= {name.strip(b' "') for name in names}
 
 
 def names_columns(*columns: str) -> Callable[[Path, bytes], bool]:
-    """A function that says whether the header line of a file names all these columns."""
+    """Returns a function that tells whether the header line of a file names all these columns."""
 
     def sniff(path: Path, head: bytes) -> bool:
         return has_columns(head, columns)

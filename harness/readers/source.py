@@ -1,4 +1,4 @@
-"""Files of traces: their bytes, plain or gzipped, their lines, and what is wrong with some of these."""
+"""Files of traces: their bytes, plain or gzipped, their lines, and the faults in these."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LONGEST_LINE = 1 << 20
 
 
 def contents(path: Path) -> bytes:
-    """The bytes of a text file, unpacked if they are packed, without a byte-order mark.
+    """Returns the bytes of a text file, unpacked if necessary, without a byte-order mark.
 
     Raises:
-        TraceError: a directory, a packed file that is damaged, cut off or too large, or a file with
-            nothing in it.
+        TraceError: the path is a directory, the file is empty, or a packed file is damaged, cut off or too
+            large.
     """
     try:
         data = path.read_bytes()
@@ -40,11 +40,13 @@ def contents(path: Path) -> bytes:
 
 
 def unpacked_contents(path: Path) -> bytes | None:
-    """What a packed file holds; None for a file that is not packed. Only its first bytes are read then.
+    """Returns the content of a packed file; None for a file that is not packed.
+
+    Only the first bytes of an unpacked file are read.
 
     Raises:
-        OSError: it cannot be read.
-        TraceError: a packed file that is damaged, cut off or too large.
+        OSError: the file cannot be read.
+        TraceError: the packed file is damaged, cut off or too large.
     """
     with path.open("rb") as file:
         if not is_packed(file.read(_HEAD)):
@@ -53,10 +55,10 @@ def unpacked_contents(path: Path) -> bytes | None:
 
 
 def first_bytes(path: Path, most: int) -> bytes:
-    """The first bytes of what a file holds, unpacked.
+    """Returns the first bytes of a file's content, unpacked.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         return unpacked_head(file.read(_HEAD), most)
@@ -70,10 +72,10 @@ def _unpacked(path: Path, data: bytes) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, plain or gzipped.
+    """Returns the text of a file, plain or gzipped.
 
     Raises:
-        TraceError: as for `contents`, or not UTF-8, with the line.
+        TraceError: as for `contents`, or the text is not UTF-8; names the line.
     """
     data = contents(path)
     try:
@@ -84,10 +86,10 @@ def text_of(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file, plain or gzipped.
+    """Returns the value of a JSON file, plain or gzipped.
 
     Raises:
-        TraceError: not JSON, with the line.
+        TraceError: the file is not JSON; names the line.
     """
     text = text_of(path)
     try:
@@ -100,11 +102,11 @@ def read_json(path: Path) -> Any:
 
 
 def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file with one in every line, with the numbers of the lines.
+    """Yields the objects of a file with one per line, with the numbers of the lines.
 
     Args:
         path: the file.
-        faults: where lines that are no objects are added.
+        faults: lines that are no objects are added here.
     """
     for number, line in lines_of(path, contents(path)):
         try:
@@ -119,15 +121,15 @@ def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str,
 
 
 def also_read(path: Path) -> dict[str, str]:
-    """What to keep with a trace about a second file that it was made of."""
+    """Returns metadata for a trace about a second source file."""
     return {f"harness.also_read.{path.name}": f"sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"}
 
 
 def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers from 1, without blank ones and without comments.
+    """Yields lines with their numbers from 1, without blank ones and without comments.
 
     Raises:
-        TraceError: a line that is longer than any record can be.
+        TraceError: a line is longer than any record can be.
     """
     for number, line in enumerate(every_line(data), start=1):
         if len(line) > _LONGEST_LINE:
@@ -138,7 +140,7 @@ def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[
 
 
 def every_line(data: bytes) -> Iterator[bytes]:
-    """All lines, a block at a time: a list of very many short ones would be many times as large."""
+    """Yields all lines, a block at a time: a list of very many short lines would be many times as large."""
     start = 0
     while start < len(data):
         mark = _LINE_END.search(data, start + _BLOCK)
@@ -148,22 +150,22 @@ def every_line(data: bytes) -> Iterator[bytes]:
 
 
 def stop_at_many(path: Path, faults: list[Fault]) -> None:
-    """Give up a file where hardly anything is right; a fault for each value would fill the memory.
+    """Give up a file with very many faults; a fault for each value would fill the memory.
 
     Raises:
-        TraceError: that there are very many faults, with the first of them.
+        TraceError: there are very many faults; lists the first of them.
     """
     if len(faults) >= _MANY:
         raise trace_error(path, faults, "")
 
 
 def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceError:
-    """The error that names every fault of a file.
+    """Returns an error that lists every fault of a file.
 
     Args:
         path: the file.
-        faults: in the order of its lines.
-        otherwise: what to say if there is none.
+        faults: the faults in the order of the file's lines.
+        otherwise: the message if there is none.
     """
     listed: list[Fault] = []
     beyond = 0

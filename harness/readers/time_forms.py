@@ -1,8 +1,9 @@
-"""Forms of times such as `%d.%m.%Y %H:%M`, and columns of texts read by them as `strptime` reads a text.
+"""Forms of times such as `%d.%m.%Y %H:%M`, and columns of texts read as `strptime` reads them.
 
-Parsers of tables know directives of these names too, and some of theirs mean something else (`%f` is
-nanoseconds, `%y` has another first year). A form becomes a regular expression here, the one that Python makes
-of it, so that a form has one meaning. Names are English ones.
+Parsers of tables use directives with the same names, some with other meanings (`%f` is nanoseconds, `%y` has
+another first year). Here a form becomes the same regular expression that Python makes of it, so that a form
+has
+one meaning. Names are English ones.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 def _any_of(names: tuple[str, ...]) -> str:
-    """One of some names, the longest first, so that none is taken for the beginning of another."""
+    """Returns a pattern for some names, the longest first, so that none matches the beginning of another."""
     return "|".join(sorted(names, key=len, reverse=True))
 
 
@@ -44,30 +45,30 @@ _PATTERNS = {
     "f": "[0-9]{1,6}",
     "z": r"[+-][0-9]{2}:?[0-5][0-9](?::?[0-5][0-9](?:\.[0-9]{1,6})?)?|(?-i:Z)",
 }
-"""Directive -> what it stands for in a text."""
+"""Directive -> the pattern of its text."""
 
 KNOWN = ", ".join(f"%{letter}" for letter in _PATTERNS) + ", %%"
 """All directives that a form may have."""
 
 _ONE_OF = ("Yy", "mBb", "HI")
-"""Directives that say the same thing in other words."""
+"""Groups of directives for the same part of a time; a form may have only one of each group."""
 
 _NUMBERS = "YymdjHIMS"
 _REST = "rest"
 _FIRST_YEAR = 69
-"""Of the 1900s, among years of two digits; 68 and before are of the 2000s."""
+"""The first two-digit year of the 1900s; 68 and before are of the 2000s."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeForm:
-    """How times are written.
+    """The form of times.
 
     Attributes:
-        text: the form, as `strptime` takes it.
-        pattern: what times of this form match.
-        letters: of its directives.
+        text: the form, as for `strptime`.
+        pattern: the pattern of times in this form.
+        letters: the letters of its directives.
 
-    Times with `%z` are moments, in UTC; others are of a clock that the form does not name.
+    Times with `%z` are moments, in UTC. Others belong to a clock that the form does not name.
     """
 
     text: str
@@ -76,13 +77,15 @@ class TimeForm:
 
     @property
     def zoned(self) -> bool:
-        """Whether times of this form say their offset from UTC."""
+        """True if times of this form give their offset from UTC."""
         return "z" in self.letters
 
     def value(self, cell: pl.Expr) -> pl.Expr:
-        """Texts as timestamp[us], with `%z` timestamp[us, UTC]; null where `strptime` would raise.
+        """Returns texts as timestamp[us], with `%z` timestamp[us, UTC].
 
-        An offset from UTC of parts of a minute gives null, too.
+        Null if `strptime` would raise an error.
+
+        An offset from UTC with parts of a minute gives null, too.
         """
         groups = cell.str.extract_groups(self.pattern).struct
         text = {letter: groups.field(letter) for letter in self.letters}
@@ -95,7 +98,7 @@ class TimeForm:
         return found.dt.replace_time_zone("UTC") if self.zoned else found
 
     def _day(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
-        """The date; null for a day that the month, or the calendar, does not have."""
+        """Returns the date; null for a day that the month, or the calendar, does not have."""
         if "y" in part:
             year = part["y"] + pl.when(part["y"] < _FIRST_YEAR).then(2000).otherwise(1900)
         else:
@@ -106,7 +109,10 @@ class TimeForm:
         return _date(year, _two_digits(month), _two_digits(part["d"]))
 
     def _since_midnight(self, text: dict[str, pl.Expr], part: dict[str, pl.Expr]) -> pl.Expr:
-        """Microseconds from the beginning of the day; null for a second that a clock does not show."""
+        """Returns microseconds since the beginning of the day.
+
+        Null for a second that a clock does not show.
+        """
         none = pl.lit(0, pl.Int64)
         hour = part.get("H", none)
         if "I" in part:
@@ -119,10 +125,10 @@ class TimeForm:
 
 
 def read_form(text: str) -> TimeForm:
-    """The form that a text is.
+    """Returns the form of a text.
 
     Raises:
-        ValueError: a directive that is not known, twice the same thing, or a form without a whole date.
+        ValueError: a directive is unknown or redundant, or the form has no whole date.
     """
     letters: list[str] = []
     pattern = ""
@@ -145,7 +151,7 @@ def read_form(text: str) -> TimeForm:
 
 
 def _check(letters: list[str]) -> None:
-    """Refuse directives that do not say which moment is meant."""
+    """Refuse directives that do not determine a moment."""
     has = frozenset(letters)
     for letter in has:
         if letters.count(letter) > 1:
@@ -181,7 +187,7 @@ def _date(year: pl.Expr, month: pl.Expr, day: pl.Expr) -> pl.Expr:
 
 
 def _offset(zone: pl.Expr) -> pl.Expr:
-    """Microseconds by which a clock is ahead of UTC; null for a day and more, and for parts of a minute."""
+    """Returns the offset from UTC in microseconds; null for a day or more, and for parts of a minute."""
     digits = zone.str.replace(":", "", literal=True)
     hours, minutes = (digits.str.slice(at, 2).cast(pl.Int64, strict=False) for at in (1, 3))
     size = hours * HOUR + minutes * MINUTE

@@ -1,1 +1,1 @@
-"""A replay that is to be made, how it is carried out, and the folder of tables that it becomes."""
+"""Plans of replays, how they are carried out, and the folders of tables that they become."""

@@ -1,4 +1,4 @@
-"""What a run is worth nothing for: nothing started, or what was admitted was never bound."""
+"""Warnings about runs whose figures mislead: nothing started, or jobs were admitted but never bound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def alarms(run: Run) -> Iterator[str]:
-    """Sentences about a run whose figures would mislead; none where its tables were not kept."""
+    """Yields sentences about a run whose figures would mislead.
+
+    Yields only the run's own notes if the run did not keep its tables.
+    """
     yield from notes_of(run.info)
     if run.info.get("kept", "all") != "all":
         return
@@ -45,14 +48,14 @@ def alarms(run: Run) -> Iterator[str]:
     whole = run.info["settings"]["until_us"] is None
     if run.info["cluster"]["nodes"] and found["idle"] and (whole or not found["started"]):
         yield (
-            f"{found['idle']:,} of {found['admitted']:,} jobs that were admitted never ran: no node took "
-            f"their pods, or not all of a gang's, and they keep their quota; "
+            f"{found['idle']:,} of {found['admitted']:,} admitted jobs never ran: some or all of their "
+            f"pods found no node, and the jobs keep their quota; "
             f"{_explained(run, found['first_idle'])}"
         )
 
 
 def _crashes(run: Run) -> Iterator[str]:
-    """When and why the real component would have crashed first."""
+    """Yields when and why the real component would have crashed for the first time."""
     crashes = run.micros("decisions").filter(pl.col("reason") == CONTROLLER_CRASH)
     first = crashes.select("time", "job_id", "detail", jobs=pl.len()).head(1).collect()
     if not first.is_empty():

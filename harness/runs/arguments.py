@@ -1,4 +1,4 @@
-"""What the arguments of replays, and of what is made of them, may be: all else is refused in words."""
+"""Checks the types of arguments to replays, forecasts and simulations, and refuses others with an error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TAKES: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "gantt": ((str, NoneType), "a text such as '1d..1d6h'"),
     "command": ((str, NoneType), "a text"),
 }
-"""Argument -> the types that it may have, and the same for people."""
+"""Argument -> the types that it may have, and a description of them for error messages."""
 
 _FORECAST: Mapping[str, tuple[tuple[Any, ...], str]] = {
     **_TAKES,
@@ -81,40 +81,40 @@ _SIMULATE: Mapping[str, tuple[tuple[Any, ...], str]] = {
 
 
 def check_arguments(given: Mapping[str, object]) -> None:
-    """See that arguments are what a replay, a comparison or an experiment can take.
+    """Check the arguments of a replay, a comparison or an experiment.
 
     Args:
-        given: name -> value, of some in `_TAKES`.
+        given: argument name -> value; the names are some of those in `_TAKES`.
 
     Raises:
-        OptionError: one is not; says what it takes.
+        OptionError: an argument has a wrong type; the message says what it takes.
     """
     _check(given, _TAKES)
 
 
 def check_forecast(given: Mapping[str, object]) -> None:
-    """See that arguments are what a forecast can take.
+    """Check the arguments of a forecast.
 
     Raises:
-        OptionError: one is not; says what it takes.
+        OptionError: an argument has a wrong type; the message says what it takes.
     """
     _check(given, _FORECAST)
 
 
 def check_simulation(given: Mapping[str, object]) -> None:
-    """See that arguments are what a simulation can take.
+    """Check the arguments of a simulation.
 
     Raises:
-        OptionError: one is not; says what it takes.
+        OptionError: an argument has a wrong type; the message says what it takes.
     """
     _check(given, _SIMULATE)
 
 
 def checked_requests(requests: object) -> list[Request]:
-    """Requests in a list.
+    """Returns the requests as a list.
 
     Raises:
-        OptionError: they are not several requests.
+        OptionError: the value is not an iterable of Requests.
     """
     from harness.runs.request import Request
 
@@ -148,10 +148,10 @@ def _is_shaken(name: str, value: object) -> bool:
 
 
 def _check_executor(executor: object, wanted: str) -> None:
-    """Refuse what runs no functions, and processes that are forked from this one.
+    """Refuse an executor that cannot run functions, or that forks its processes from this one.
 
     Raises:
-        OptionError: it is such.
+        OptionError: the executor is one of these.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise wrong("executor", wanted, executor)
@@ -159,7 +159,7 @@ def _check_executor(executor: object, wanted: str) -> None:
     method = getattr(context, "get_start_method", None)
     if method is not None and method() == "fork":
         raise OptionError(
-            "executor forks its processes from this one, and they would wait for ever: the threads of "
-            "this one, such as those of polars, are not in them",
+            "executor forks its processes from this one, and they would wait for ever: they lack its "
+            "threads, such as those of polars",
             hint="give it mp_context=multiprocessing.get_context('spawn')",
         )

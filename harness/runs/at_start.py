@@ -1,9 +1,9 @@
-"""Which work of the manifests takes part in a replay, and when: by its timestamps, and as the user says.
+"""Decides which work of the manifests takes part in a replay, and when it arrives.
 
-Work is Workloads and Pods that have not ended. Where trace and manifests have dates, whatever was created
-during the trace's time arrives at that time and waits like any job (how long it runs:
-`harness.runs.estimates.unfinished_work`). What was there before is there when the replay begins, unless it
-begins with an empty world.
+Work means Workloads and Pods that have not ended. The user may choose; otherwise timestamps decide. If both
+the trace and the manifests have dates, objects created during the trace's time arrive at that time. They then
+wait like any job (`harness.runs.estimates.unfinished_work` estimates their run times). Older objects are
+there when the replay begins, unless it begins with an empty world.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 
 EMPTY, DUMP = "empty", "dump"
 WORLDS = (EMPTY, DUMP)
-"""What a replay may begin with: nothing, or what the manifests say is there."""
+"""The two worlds that a replay may begin with: nothing, or the work in the manifests."""
 
 _BEFORE, _LATER, _AFTER, _KNOWN, _GOING = "before", "later", "after", "known", "going"
 
 
 @fixed(slots=False)
 class AtStart(Value):
-    """The work of the manifests in one replay.
+    """The part that the work of the manifests takes in one replay.
 
     Attributes:
-        world: `empty` or `dump`; "" where the manifests hold no work.
+        world: `empty` or `dump`; "" if the manifests hold no work.
         cluster: the cluster with the work that is there when the replay begins.
-        later: the cluster with the work that arrives during the replay, all of it waiting; None without any.
-        times: of `later`, by namespace and name: when each arrives, microseconds since 1970.
+        later: the cluster with the work that arrives during the replay, all of it waiting; None if there is
+            none.
+        times: `namespace/name` of an object in `later` -> its arrival in microseconds since 1970.
         begins: a sentence that says which world it is, why, and what arrives later; "" without work.
         left_out: sentences about work that takes no part.
     """
@@ -55,20 +56,21 @@ class AtStart(Value):
 
     @property
     def takes_part(self) -> bool:
-        """Whether any work of the manifests does, now or later."""
+        """True if any work of the manifests takes part, at the beginning or later."""
         return self.later is not None or bool(self.cluster.workloads or self.cluster.pods)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What of it the result of a replay depends on, beside the cluster."""
+        """The settings that the result of a replay depends on, the cluster apart."""
         return {"at_start": self.world} if self.world else {}
 
     def arrivals(self, running: Callable[[Cluster, int], Sequence[Arrival]], origin: int) -> list[Arrival]:
-        """The jobs that arrive during the replay, in order, as a policy makes them of the manifests.
+        """Returns the manifests' jobs that arrive during the replay, in order of arrival.
 
         Args:
-            running: what the policy registered; ids of its jobs are namespace and name.
-            origin: of the trace, microseconds since 1970.
+            running: the function that the policy registered to make jobs of manifests. It names each job
+                `namespace/name`.
+            origin: the trace's origin, microseconds since 1970.
         """
         if self.later is None:
             return []
@@ -80,13 +82,13 @@ class AtStart(Value):
 
 
 def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
-    """How the work of the manifests takes part in a replay of a trace.
+    """Decide how the work of the manifests takes part in a replay of a trace.
 
     Args:
         cluster: the manifests.
-        trace: what is replayed.
-        choice: `empty` or `dump`; by default `empty` for a trace that is history to the manifests, because
-            they know of something after its first submission, else `dump`.
+        trace: the trace to replay.
+        choice: `empty` or `dump`. The default is `empty` if the manifests know of something later than the
+            trace's first submission, because the trace is then history to them. Otherwise it is `dump`.
     """
     objects = _Objects(cluster)
     if not objects.several:
@@ -131,7 +133,7 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 
 
 def as_it_stands(cluster: Cluster) -> Cluster:
-    """A cluster with the work with which a replay begins that has no dates: all that is not gone by now."""
+    """Returns the cluster with all work that is not gone by now, for a replay without dates."""
     objects = _Objects(cluster)
     pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
     working = [each for each in objects.several if isinstance(each, Workload)]
@@ -139,13 +141,16 @@ def as_it_stands(cluster: Cluster) -> Cluster:
 
 
 def _is_going(pod: Pod, moment: int | None) -> bool:
-    """Whether a Pod is terminating and taken to be gone: nothing says that it holds a node after a moment."""
+    """Returns True if a Pod is terminating and nothing says that it holds its node beyond a moment.
+
+    Such a Pod counts as gone.
+    """
     stays = pod.node and moment is not None and pod.gone_at is not None and pod.gone_at > moment
     return pod.terminating and not stays
 
 
 def _period(trace: Trace) -> tuple[int, int]:
-    """The first submission, and the last time that a trace knows of."""
+    """Returns the trace's first submission, and the latest time that it mentions."""
     known = [
         name for name in ("submit_time", "recorded_start", "recorded_end") if name in trace.frame.columns
     ]
@@ -155,11 +160,11 @@ def _period(trace: Trace) -> tuple[int, int]:
 
 
 class _Objects:
-    """The work of a cluster.
+    """The unfinished work of a cluster.
 
     Attributes:
         several: Workloads that are neither finished nor deactivated, then Pods.
-        latest: the last time that they know of, microseconds since 1970; None where they know of none.
+        latest: the latest time that they mention, microseconds since 1970; None if they mention none.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -177,7 +182,10 @@ class _Objects:
         self.latest = max((time for time in times if time is not None), default=None)
 
     def came(self, each: Workload | Pod) -> int | None:
-        """When it was created, microseconds since 1970; of a Pod that does not say, when it started."""
+        """Returns when an object was created, microseconds since 1970.
+
+        A Pod without a creation time counts from its start.
+        """
         if isinstance(each, Workload):
             return each.created
         manifest = self._cluster.manifests[self._manifests[each.full_name]]
@@ -185,7 +193,7 @@ class _Objects:
         return each.start if created is None else created
 
     def cluster_of(self, work: Sequence[Workload | Pod]) -> Cluster:
-        """The cluster with this work alone; a Pod that waits has no node in its manifest either."""
+        """Returns the cluster with this work alone. Waiting Pods lose their node in the manifest, too."""
         if work == self.several:
             return self._cluster
         pods = [each for each in work if isinstance(each, Pod)]
@@ -203,7 +211,7 @@ class _Objects:
 
 
 def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
-    """An object as it was at a time, without later changes; with None, the object as it is."""
+    """Returns an object as it was at a time, without later changes; as it is now if the time is None."""
     if time is None:
         return each
     if isinstance(each, Pod):
@@ -227,7 +235,7 @@ def _as_of(each: Workload | Pod, time: int | None) -> Workload | Pod:
 
 
 def _waiting(each: Workload | Pod) -> Workload | Pod:
-    """An object as it was when it was created."""
+    """Returns an object as it was at its creation."""
     if isinstance(each, Pod):
         undone = replace(each, node="", nominated_node="", start=None, terminating=False)
         return replace(undone, gone_at=None, told_at=None)
@@ -258,7 +266,7 @@ def _begins(
     *,
     history: bool,
 ) -> str:
-    """Which world a replay begins in, why, and what of the manifests comes later."""
+    """Returns a sentence: the world that a replay begins in, why, and what of the manifests arrives later."""
     why = ""
     if choice is None and first is None:
         why = ", as the trace has no dates"
@@ -273,11 +281,11 @@ def _begins(
 
 
 def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Iterator[str]:
-    """What takes no part, with its number and the reason."""
+    """Yields sentences about work that takes no part, with its number and the reason."""
     reasons = {
         _KNOWN: "the trace has them as jobs",
-        _GOING: "they are terminating, and taken to be gone",
-        _AFTER: "they were created after the last time that the trace knows of",
+        _GOING: "they are terminating, and count as gone",
+        _AFTER: "they were created after the last time in the trace",
     }
     if world == EMPTY:
         reasons[_BEFORE] = "the replay begins with an empty cluster (--at-start dump begins with them)"
@@ -288,6 +296,6 @@ def _left_out(world: str, objects: _Objects, places: Mapping[int, str]) -> Itera
 
 
 def counted(several: Sequence[Workload | Pod]) -> str:
-    """How many Workloads and Pods some objects are."""
+    """Returns how many Workloads and Pods there are, such as `2 Workloads and 1 Pod`."""
     count = Counter("Workload" if isinstance(each, Workload) else "Pod" for each in several)
     return " and ".join(f"{count[kind]:,} {kind}{'' if count[kind] == 1 else 's'}" for kind in count)

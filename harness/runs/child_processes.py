@@ -1,4 +1,4 @@
-"""Processes that work for another one: they leave ctrl-C to it, and end when it asks or is gone."""
+"""Child processes that leave ctrl-C to their parent. They end when it asks them to, or when it is gone."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ _TO_END = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT"
 
 
 def packed(begin: Callable[..., None], *given: Any) -> bytes:
-    """What `first` is to call in such a process."""
+    """Returns, as bytes, the function that `first` must call in a child process, with its arguments."""
     return pickle.dumps((begin, given))
 
 
 def first(call: bytes, *before: Any) -> None:
-    """What such a process does first: nothing else is imported before garbage is collected seldom.
+    """The first function that a child process runs.
+
+    It makes garbage collection rare before anything else is imported.
 
     Args:
-        call: what `packed` gave.
-        before: what else is handed over, before what was packed.
+        call: the bytes that `packed` returned.
+        before: further arguments, passed before the packed ones.
     """
     collect_seldom()
     begin, given = pickle.loads(call)  # noqa: S301 - from the process that began this one
@@ -39,7 +41,7 @@ def first(call: bytes, *before: Any) -> None:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Signals that end a process wait for the end of the block, in processes that begin in it too."""
+    """Hold back signals that end a process until the block ends; processes started in it inherit this."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -52,7 +54,9 @@ def signals_blocked() -> Iterator[None]:
 
 
 def heed_signals(end: Callable[[int, Any], Any]) -> None:
-    """In such a process: leave ctrl-C to the one that began it; end when that asks for it, or is gone.
+    """Set up the signals of a child process: it leaves ctrl-C to its parent.
+
+    It ends when the parent asks it to, or when the parent is gone.
 
     Args:
         end: the handler that ends this process.
@@ -75,12 +79,12 @@ def heed_signals(end: Callable[[int, Any], Any]) -> None:
 
 
 class Pool:
-    """Processes that are begun anew and run functions; ctrl-C is left to this one.
+    """A pool of new processes that run functions; ctrl-C is left to this process.
 
     Args:
-        workers: how many.
-        begin: what each does first; it calls `heed_signals`.
-        given: what `begin` is given.
+        workers: the number of processes.
+        begin: the first function that each process calls; it calls `heed_signals`.
+        given: the arguments of `begin`.
     """
 
     def __init__(self, workers: int, begin: Callable[..., None], *given: Any) -> None:
@@ -90,16 +94,16 @@ class Pool:
         )
 
     def submit(self, function: Callable[..., A], *arguments: Any) -> Future[A]:
-        """Let one of them run a function.
+        """Run a function in one of the processes.
 
         Raises:
-            BrokenProcessPool: one of them has died, so that none takes anything any more.
+            BrokenProcessPool: one of the processes has died. The pool then takes no more functions.
         """
         with signals_blocked():  # a new process would be ended before it leaves ctrl-C to this one
             return self._executor.submit(function, *arguments)
 
     def end(self, *, now: bool) -> None:
-        """End them: now, whatever they are doing, or when they are done."""
+        """End the processes: at once, whatever they are doing, or when they have finished."""
         self._executor.shutdown(wait=not now, cancel_futures=True)
         for process in set(active_children()) - self._before if now else ():
             process.terminate()

@@ -1,4 +1,4 @@
-"""What of a dump's Workloads and Pods does not go on as it was, in sentences with numbers and names."""
+"""Sentences about Workloads and Pods of a dump that do not go on as they were, with counts and names."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _FINDS = "the scheduler finds nodes for them"
 def not_as_it_was(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """What of the work of a dump a policy does not take over, and what does not go on as it was.
+    """Yields sentences about work of a dump that a policy leaves out or that does not go on as it was.
 
     Args:
-        several: the cluster with the work that is there, then, if there is one, with what comes later.
-        taken: namespaces and names of the jobs that the policy makes of it.
-        name: the policy's.
-        by_queues: whether it admits by ClusterQueues, so that a Pod without a Workload is no job of theirs.
+        several: the cluster with the work that is there, then the cluster with work that arrives later, if
+            any.
+        taken: `namespace/name` of the jobs that the policy makes of the work.
+        name: the policy's name.
+        by_queues: whether the policy admits by ClusterQueues. A Pod without a Workload is then not one of its
+            jobs.
     """
     yield from _nobody_takes(several, taken, name, by_queues=by_queues)
     cluster = several[0]
@@ -50,16 +52,18 @@ def not_as_it_was(
         "run while their Workloads hold no quota",
         "they are taken to be gone",
     )
-    yield from _said(more, "are more than their Workloads ask for", "those that run hold room, and no quota")
+    yield from _said(
+        more, "are more than their Workloads ask for", "running ones take room on nodes, but no quota"
+    )
     if by_queues:
         alone = [pod.key for pod in cluster.pods if pod.key in taken and pod.key not in more]
-        yield from _said(alone, "belong to no Workload", "they hold room on nodes, and no quota")
+        yield from _said(alone, "belong to no Workload", "they take room on nodes, but no quota")
 
 
 def _nobody_takes(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """Work that the policy makes no jobs of."""
+    """Yields sentences about work that the policy makes no jobs of."""
 
     def left(pod: Pod) -> bool:
         return not pod.terminating and pod.key not in taken and pod.workload not in taken
@@ -75,7 +79,7 @@ def _nobody_takes(
 def workloads_left_out(
     several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
 ) -> Iterator[str]:
-    """The Workloads that a policy makes no jobs of, and why; see `not_as_it_was` for what is given."""
+    """Yields the Workloads that a policy makes no jobs of, and why; see `not_as_it_was` for the arguments."""
     untaken = f"{name} does not take them over"
     found: dict[tuple[str, str], list[str]] = {}
     for cluster in several:
@@ -92,7 +96,10 @@ def workloads_left_out(
 
 
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
-    """Where a Workload has no ClusterQueue: that, what becomes of it, and its name with that of its queue."""
+    """Explains why a Workload has no ClusterQueue; None if it has one.
+
+    Returns the fault, its effect, and the names of the Workload and its queue.
+    """
     if each.holds_quota and each.admission is not None:
         queue = each.admission.cluster_queue
         if queue in cluster.cluster_queues:
@@ -109,7 +116,7 @@ def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
 
 
 def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
-    """Pods that Workloads with quota are to have, and that the dump does not have."""
+    """Yields sentences about Pods that the dump lacks, although their Workloads hold quota for them."""
     lacking = [standing.wanted - len(standing.pods) for standing in held]
     without = [
         each for each, lack, standing in zip(names, lacking, held, strict=True) if lack and not standing.pods
@@ -126,7 +133,7 @@ def _missing(held: Sequence[Standing], names: Sequence[str]) -> Iterator[str]:
 def _without_node(
     cluster: Cluster, bound: Sequence[Pod], own: Collection[str], taken: Collection[str]
 ) -> Iterator[str]:
-    """Pods that cannot stay where they are: their node is not there, or has no room for them."""
+    """Yields sentences about Pods that cannot stay: their node is missing or has no room for them."""
     gone = [pod for pod in bound if pod.node not in cluster.nodes]
     yield from _said(
         [pod.key for pod in gone if pod.key in own], "run on nodes that are not in the manifests", _FINDS
@@ -144,7 +151,7 @@ def _without_node(
 
 
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
-    """A sentence about some objects, which reads the same for one and for many; none where there are none."""
+    """Yields one sentence about some objects, worded alike for one and for many; nothing for no objects."""
     if names:
         shown = ", ".join(names[:_NAMED])
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""

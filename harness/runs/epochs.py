@@ -1,4 +1,4 @@
-"""What changes of a run's cluster, as `run.json` keeps it, and the spans of time between these changes."""
+"""The changes of a run's cluster as `run.json` keeps them, and the spans of time between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.engine.events import NEVER
 from harness.runs.tenants import cohorts, quotas
 
 _FACTS = ("capacity", "queues", "cohorts")
-"""What `run.json` says of a cluster that may change with quotas, each a table by name."""
+"""The facts of a cluster in `run.json` that may change with quotas; each is a table by name."""
 
 
 _SORTS = {
@@ -29,15 +29,15 @@ _SORTS = {
     "taints": ("taints",),
     "resizes": ("allocatable",),
 }
-"""What a change is called -> the beginnings of the fields that it is of; the first one that fits counts."""
+"""Kind of change -> the beginnings of the fields that it covers. The first kind that fits counts."""
 
 
 class Epoch(NamedTuple):
-    """A span of time in which nothing of the cluster changes.
+    """A span of time in which the cluster does not change.
 
     Attributes:
-        begin: its first instant, microseconds since the origin; `NEVER` of the first one.
-        cluster: what `run.json` says of the cluster then.
+        begin: its first instant, microseconds since the origin; `NEVER` for the first span.
+        cluster: the cluster during the span, as in `run.json`.
     """
 
     begin: int
@@ -45,11 +45,11 @@ class Epoch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What there is of something from an instant on.
+    """An amount that holds from an instant on.
 
     Attributes:
-        time: the instant, microseconds since the origin; `NEVER` of the first one.
-        amount: how much; None where it has no end, or there is none.
+        time: the instant, microseconds since the origin; `NEVER` for the first step.
+        amount: the amount; None if it is unlimited, or if there is none.
     """
 
     time: int
@@ -57,11 +57,11 @@ class Step(NamedTuple):
 
 
 def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]:
-    """What changes of a cluster, for `run.json`.
+    """Returns the changes of a cluster in the form of `run.json`.
 
-    Each instant has `edits`, the objects that change with the fields that do, before and after. It has of
-    `capacity`, `queues` and `cohorts` what differs from before, null for what is gone. `allocatable` says
-    what nodes had before and have then, null where they are not there.
+    Each instant has `edits`: the objects that change, and their changed fields before and after. `capacity`,
+    `queues` and `cohorts` hold the entries that differ from before, with null for what is gone. `allocatable`
+    holds the amounts of nodes before and after, with null if the node is not there.
     """
     found = []
     before = _facts(cluster, by_elastic_quotas=by_elastic_quotas)
@@ -85,10 +85,10 @@ def events(cluster: Cluster, *, by_elastic_quotas: bool) -> list[dict[str, Any]]
 
 
 def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
-    """The spans of time in which nothing changes.
+    """Returns the spans of time in which the cluster does not change.
 
     Args:
-        cluster: what `run.json` says of the cluster.
+        cluster: the cluster, as in `run.json`.
     """
     found = [Epoch(NEVER, cluster)]
     for event in cluster.get("events", ()):
@@ -101,11 +101,11 @@ def epochs(cluster: Mapping[str, Any]) -> list[Epoch]:
 
 
 def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | None]) -> list[Step]:
-    """The change points of an amount of a cluster, the first of them when nothing has changed yet.
+    """Returns the steps of an amount over time; the first step precedes all changes.
 
     Args:
-        those: the spans of time in which nothing changes.
-        amount: how much there is, by what `run.json` says of the cluster.
+        those: the spans of time in which the cluster does not change.
+        amount: computes the amount from a cluster as in `run.json`.
     """
     found: list[Step] = []
     for begin, cluster in those:
@@ -116,17 +116,17 @@ def steps(those: Sequence[Epoch], amount: Callable[[Mapping[str, Any]], int | No
 
 
 def summary(those: Sequence[Mapping[str, Any]]) -> str:
-    """How many objects change, and of what sort these changes are: `5 (3 quotas, 2 stops)`; "" for none."""
+    """Returns how many objects change, by kind of change: `5 (3 quotas, 2 stops)`; "" for none."""
     sorts = Counter(_sort(edit) for event in those for edit in event["edits"])
     parts = ", ".join(f"{count:,} {_counted(sort, count)}" for sort, count in sorted(sorts.items()))
     return f"{sorts.total():,} ({parts})" if sorts else ""
 
 
 def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """The events that all of several runs have: the same objects become the same at the same instant.
+    """Returns the events that several runs share: the same objects change alike at the same instant.
 
     Args:
-        several: `events` of each run.
+        several: the `events` of each run.
     """
     others = [
         {(each["at_us"], str(edit)) for each in those for edit in each["edits"]} for those in several[1:]
@@ -142,7 +142,7 @@ def shared(several: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
 
 
 def sentence(edit: Mapping[str, Any]) -> str:
-    """An object that changes, for people: `ClusterQueue a: stopPolicy None -> Hold`."""
+    """Describes a changed object for people: `ClusterQueue a: stopPolicy None -> Hold`."""
     if edit["how"] != "changed":
         return f"{edit['kind']} {edit['name']} is {edit['how']}"
     usual = {name: default_of(edit["kind"], name) for name in edit["fields"]}
@@ -156,14 +156,14 @@ def sentence(edit: Mapping[str, Any]) -> str:
 
 
 def _counted(sort: str, count: int) -> str:
-    """What changes of a sort are called, where there are this many."""
+    """Returns the name of a kind of change, singular if the count is 1."""
     if count > 1 or not sort.endswith("s"):
         return sort
     return sort.removesuffix("ies") + "y" if sort.endswith("ies") else sort.removesuffix("s")
 
 
 def _sort(edit: Mapping[str, Any]) -> str:
-    """What a change is about, in a word."""
+    """Returns the kind of a change, in one word."""
     if edit["how"] != "changed":
         return str(edit["how"])
     for sort, beginnings in _SORTS.items():
@@ -173,7 +173,7 @@ def _sort(edit: Mapping[str, Any]) -> str:
 
 
 def number_at(those: Sequence[Epoch], time: int) -> int:
-    """The number of the epoch of an instant."""
+    """Returns the number of the epoch that contains an instant."""
     return bisect_right(those, time, key=lambda each: each.begin) - 1
 
 
@@ -186,7 +186,7 @@ def _facts(cluster: Cluster, *, by_elastic_quotas: bool) -> dict[str, dict[str, 
 
 
 def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
-    """Of nodes that have other amounts than before, or came or went, both."""
+    """Returns node -> amounts before and after, for nodes that changed, came or went; null if absent."""
     found: dict[str, list[dict[str, int] | None]] = {}
     for edit in edits:
         if edit.kind == "Node":
@@ -199,13 +199,13 @@ def _amounts(edits: Sequence[Edit]) -> dict[str, list[dict[str, int] | None]]:
 
 
 def _others(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What is another than before, by name; None for what is gone."""
+    """Returns the entries that differ from before, by name; None for those that are gone."""
     changed = {name: value for name, value in after.items() if before.get(name) != value}
     return changed | {name: None for name in before if name not in after}
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    """An object that changes, with the fields that do; all fields of one that is new or gone."""
+    """Returns a changed object with its changed fields; with all fields if it was added or removed."""
     before, after = ({} if each is None else told(each) for each in (edit.before, edit.after))
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     how = "removed" if edit.after is None else "added" if edit.before is None else "changed"

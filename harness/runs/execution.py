@@ -1,4 +1,4 @@
-"""Carries out a plan, or answers the run that is there already."""
+"""Carries out a plan, or returns the stored run of the same plan."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def execute(
     watch: Callable[[int, int], None] | None = None,
     command: str | None = None,
 ) -> Run:
-    """Carry out a plan; where the same run is there already, answer that one.
+    """Carry out a plan, or return the same run if it is already stored.
 
     Args:
         plan: what to replay.
-        plugins: gives the metrics, and hears when the replay starts and finishes.
-        output: where runs are kept.
-        force: replay even if the run is there.
-        keep: what is kept of the run; a run that is there and keeps as much is the answer too.
+        plugins: provide the metrics; their hooks are called when the replay starts and finishes.
+        output: the folder that holds runs.
+        force: replay even if the run is stored.
+        keep: which parts of the run to keep. A stored run that keeps at least as much is an answer, too.
         watch: called now and then with the simulated time and the number of jobs that have arrived.
         command: the command line that reproduces the run, for its provenance.
 
     Raises:
         RunError: the run folder cannot be written.
-        PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
+        PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is stored.
     """
     for code in plan.code:
         if code.changed:
-            warn(f"{code.unknown}, and is replayed as it was then: import it again", stacklevel=4)
+            warn(f"{code.unknown}, but the replay uses the code from before: import it again", stacklevel=4)
     if not force and (found := stored(plan, plugins, output=output, keep=keep)) is not None:
         return found
     _call("harness_replay_started", plugins, plan=plan)
@@ -50,10 +50,10 @@ def execute(
 
 
 def stored(plan: Plan, plugins: Plugins, *, output: Path, keep: Keep = "all") -> Run | None:
-    """The run that a plan would give, if it is there; see `execute` for the arguments.
+    """Returns the stored run of a plan, or None; see `execute` for the arguments.
 
     Raises:
-        RunError: it is to be measured again, and cannot be written.
+        RunError: the run must be measured again, and cannot be written.
     """
     return Store(output).find(plan, plugins, keep)
 
@@ -71,7 +71,7 @@ def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
 
 
 def _whose(hook: str, plugins: Plugins, error: BaseException) -> str:
-    """The plugin in whose function of a hook an error came up, by the first of their frames that it left."""
+    """Returns the plugin whose hook function raised an error, by the outermost frame of such a function."""
     functions = [
         (getattr(each.function, "__code__", None), each.plugin_name)
         for each in getattr(plugins.hooks, hook).get_hookimpls()

@@ -1,4 +1,4 @@
-"""The one door to what a run folder holds: what it says of itself, and tables as they were written."""
+"""Reads run folders: the only access to `run.json` and to the tables as they were written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.runs.seal import info_is_whole, is_sealed, table_fault
 TABLES = ("jobs", "decisions", "stints", "timeline", "metrics")
 
 ON_REQUEST = "causes"
-"""A table of runs where it was judged why jobs wait."""
+"""The table of runs for which the causes of waiting were judged."""
 
 _AGAIN = "replay it again: a damaged run is replaced"
 
@@ -48,16 +48,16 @@ _INFO: dict[str, type] = {
     "outcome.half_bound_gangs": list,
     "provenance.cpu_seconds": float,
 }
-"""What is read of `run.json`, and its types: a file that somebody has edited is found out here."""
+"""The keys that are read from `run.json`, and their types. They reveal a file that somebody edited."""
 
 _GANG = {"job", "bound", "pods", "held"}
 
 
 def read_info(folder: Path) -> dict[str, Any]:
-    """What `run.json` of a folder says.
+    """Returns the content of a folder's `run.json`.
 
     Raises:
-        RunError: there is none, it is damaged, or it has another schema.
+        RunError: the file is missing or damaged, or it has another schema.
     """
     put_back(folder)
     path = folder / "run.json"
@@ -86,19 +86,19 @@ def read_info(folder: Path) -> dict[str, Any]:
     gangs = info["outcome"]["half_bound_gangs"]
     if not all(isinstance(gang, dict) and gang.keys() >= _GANG for gang in gangs):
         raise RunError(
-            f"{path} is damaged: outcome.half_bound_gangs does not say what each gang held", hint=_AGAIN
+            f"{path} is damaged: outcome.half_bound_gangs lacks the amounts that each gang held", hint=_AGAIN
         )
     if not _tells_of_livelock(info["outcome"].get("stopped")):
-        raise RunError(f"{path} is damaged: outcome.stopped does not say what led to nothing", hint=_AGAIN)
+        raise RunError(f"{path} is damaged: outcome.stopped does not describe a livelock", hint=_AGAIN)
     if [type(time) for time in info["window"]] != [int, int]:
         raise RunError(f"{path} is damaged: window is not two times", hint=_AGAIN)
     if is_sealed(info) and not info_is_whole(info):
-        raise RunError(f"{path} is damaged: it does not say what was written", hint=_AGAIN)
+        raise RunError(f"{path} is damaged: it lacks the checksums of its content", hint=_AGAIN)
     return info
 
 
 def _tells_of_livelock(found: object) -> bool:
-    """Whether `outcome.stopped` is absent, or what a livelock says of itself."""
+    """Returns True if `outcome.stopped` is absent or a valid description of a livelock."""
     if found is None:
         return True
     if not isinstance(found, dict) or not isinstance(found.get("jobs"), list):
@@ -112,17 +112,17 @@ def _tells_of_livelock(found: object) -> bool:
 
 
 def tables_of(info: Mapping[str, Any]) -> tuple[str, ...]:
-    """The tables that were kept of a run."""
+    """Returns the names of the tables that a run kept."""
     if info.get("kept", "all") != "all":
         return ("metrics",)
     return (*TABLES, ON_REQUEST) if ON_REQUEST in info.get("tables", {}) else TABLES
 
 
 def check_present(folder: Path, info: Mapping[str, Any]) -> None:
-    """Check that every table is there that was kept.
+    """Check that every kept table is there.
 
     Raises:
-        RunError: one is not.
+        RunError: a table is missing.
     """
     missing = [f"{name}.parquet" for name in tables_of(info) if not (folder / f"{name}.parquet").is_file()]
     if missing:
@@ -130,15 +130,15 @@ def check_present(folder: Path, info: Mapping[str, Any]) -> None:
 
 
 def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
-    """Check that a table can be read: its bytes are those that were written, its columns those of the schema.
+    """Check that a table has the bytes that were written and the columns of the schema.
 
     Args:
-        folder: the run's.
-        info: what its `run.json` says.
+        folder: the run's folder.
+        info: the content of its `run.json`.
         name: one of `TABLES`, or `ON_REQUEST`.
 
     Raises:
-        RunError: it is damaged, or there is no such table.
+        RunError: the table is damaged, or there is no such table.
     """
     if name not in TABLES and name not in tables_of(info):
         raise RunError(f"a run has no table {name!r}", hint=did_you_mean(name, TABLES))
@@ -155,7 +155,7 @@ def check_table(folder: Path, info: Mapping[str, Any], name: str) -> None:
 
 
 def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
-    """What is wrong with the columns of a table, if anything is."""
+    """Returns the fault in a table's columns, or None."""
     found = pq.read_schema(path)
     if (found.metadata or {}).get(b"harness.run_schema") != info["schema"].encode():
         return f"it is not a table of schema {info['schema']!r}"
@@ -172,7 +172,7 @@ def _schema_fault(path: Path, name: str, info: Mapping[str, Any]) -> str | None:
 
 
 def _read_through(path: Path) -> None:
-    """Read every value of a table that has no sum, to find out whether that can be done."""
+    """Read every value of a table without a checksum, to see whether that works."""
     with pq.ParquetFile(path, pre_buffer=False) as file:
         for _ in file.iter_batches():
             pass
@@ -180,16 +180,16 @@ def _read_through(path: Path) -> None:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[None]:
-    """While tables of a run are read: what goes wrong becomes an error that names the run.
+    """Turn errors from reading a run's tables into an error that names the run.
 
     Raises:
-        RunError: a table cannot be read, although it was as it had been written.
+        RunError: a table cannot be read although it is as it was written.
     """
     try:
         yield
     except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         raise RunError(
-            f"{folder}: a table cannot be read: {_first_line(error)}", hint="its content was right: try again"
+            f"{folder}: a table cannot be read: {_first_line(error)}", hint="its checksum is right: try again"
         ) from error
 
 
@@ -200,15 +200,16 @@ def _no_run(folder: Path) -> RunError:
 
 
 def _where(folder: Path) -> str:
-    """What to give instead: a run in or below a folder, if there is one."""
+    """Returns a hint: a run in or below the folder, if there is one."""
     found = next((each for each in _folders_below(folder) if (each / "run.json").is_file()), None)
     return f"give the folder of a run, such as {found}" if found else "replay prints the folders of its runs"
 
 
 def _folders_below(folder: Path) -> Iterator[Path]:
-    """The folders in a folder, each followed by those in it; hidden ones belong to whoever just writes them.
+    """Yields the folders in a folder, each followed by its own subfolders.
 
-    What another process removes meanwhile, or nobody may read, is passed by.
+    Hidden folders are skipped, because another process may be writing them. Folders that vanish meanwhile, or
+    that cannot be read, are skipped too.
     """
     for each in _folders_in(folder):
         yield each

@@ -1,4 +1,4 @@
-"""Requests whose runs are measured further in the same process, once they have been replayed."""
+"""Requests whose runs get further measurements in the same process after the replay."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class FurtherRequest(Request):
     """A request whose run is measured further while all of its tables are there.
 
     Attributes:
-        whole: what the run is made by before.
+        whole: the kind of request that makes the run first.
     """
 
     whole: ClassVar[type[Request]] = Request
 
     @classmethod
     def of(cls, request: Request) -> Self:
-        """The same request, measured so."""
+        """Returns the same request as one of this class."""
         return cls(**settings_of(request))
 
     @abstractmethod
@@ -37,7 +37,7 @@ class FurtherRequest(Request):
         watch: Callable[[int, int], None] | None,
         command: str | None,
     ) -> Run:
-        """The run with what is measured of it further; as it is if that was done before."""
+        """Returns the run with the further measurements; unchanged if it has them already."""
 
     def run(
         self,
@@ -47,7 +47,7 @@ class FurtherRequest(Request):
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Carry it out, as `Request.run` does, and measure the run further.
+        """Carry out the request as `Request.run` does, then measure the run further.
 
         Raises:
             HarnessError: whatever stopped one of the replays.
@@ -63,5 +63,5 @@ class FurtherRequest(Request):
 
 
 def settings_of(request: Request) -> dict[str, Any]:
-    """All that is asked for, by name."""
+    """Returns all settings of a request, by name."""
     return {item.name: getattr(request, item.name) for item in fields(request)}

@@ -1,4 +1,4 @@
-"""Makes the policy of a plan, and finds out whether it follows what changes of its cluster."""
+"""Makes the policy of a plan, and finds out whether it follows changes of its cluster."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.runs.plan import Plan
 
 
 def made(plan: Plan, view: View) -> Policy:
-    """The policy of a plan.
+    """Make the policy of a plan.
 
     Raises:
-        InputError: it cannot replay that cluster.
-        PolicyError: it failed.
+        InputError: the policy cannot replay that cluster.
+        PolicyError: the policy failed.
     """
     with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
         policy = plan.policy.factory(plan.cluster, view, plan.options)
@@ -25,23 +25,24 @@ def made(plan: Plan, view: View) -> Policy:
 
 
 def _hears(plan: Plan) -> bool:
-    """Whether the policy of a plan hears of changes."""
+    """Returns True if the policy of a plan is notified of changes."""
     return hasattr(made(plan, Engine((), plan.cluster, NullRecorder()).view), "changed")
 
 
 def check_heard(plan: Plan) -> None:
-    """That the policy of a plan follows what changes of its cluster: it is known before anything is replayed.
+    """Check, before any replay, that the policy of a plan follows the changes of its cluster.
 
     Raises:
         InputError: the policy refuses some of the changes.
-        PolicyError: it does not hear of changes, which are not to be ignored; or it cannot be made.
+        PolicyError: the policy cannot be notified of changes and they must not be ignored, or it cannot be
+            made.
     """
     if to_be_heard(plan.cluster.changes) and not (_hears(plan) or plan.ignore_events):
         raise deaf(plan.label, plan.cluster.changes)
 
 
 def as_heard(plan: Plan) -> Plan:
-    """The plan; if its policy does not follow changes, a plan without changes."""
+    """Returns the plan, without the changes if its policy does not follow them."""
     if not (plan.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan
     return replace(plan, cluster=replace(plan.cluster, changes=()))

@@ -1,10 +1,10 @@
-"""Which code a result depends on, as sums of files: an edited policy is another one.
+"""Identifies the code that a result depends on, by checksums of files: an edited policy counts as another.
 
-What counts is the code that is loaded. A file says what that is as long as it has not been changed since its
-module was imported. If it was, or if there is no file at all (a notebook's cell), the code is unknown. A
-result of unknown code is never taken for the answer to another question. Of a module that is there as source
-and compiled, Python loads what was compiled, so that is what counts. Only of the compiled build of `harness`
-the sources count, as in the plain one: they must be those that were compiled.
+The loaded code counts. A file tells what that is only if it has not changed since its module was imported. If
+it has changed, or if there is no file (a notebook's cell), the code is unknown. A result of unknown code
+never answers another request. If a module is there both as source and compiled, Python loads the compiled
+one, so that one counts. The compiled build of `harness` is the exception: its sources count, as in the plain
+build. They must be the sources that were compiled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _APART = (
     "trace/bundled.py",
     "trace/generate",
 )
-"""What of `harness` neither decides nor records; all else counts, also what is added later."""
+"""The parts of `harness` that neither decide nor record. Everything else counts, later additions included."""
 
 _METRICS = "analysis/metrics"
 _HOME = Path(__file__).parents[1]
@@ -62,9 +62,9 @@ class Code(NamedTuple):
     """A piece of code.
 
     Attributes:
-        sha256: of its files; where these do not tell, of what is in memory.
-        unknown: why the files do not tell what the code does; "" where they do.
-        changed: whether that is because a file was changed, so that the code is older than it.
+        sha256: the checksum of its files; if they do not tell, of what is in memory.
+        unknown: why the files do not tell what the code does; "" if they do.
+        changed: whether `unknown` is because a file changed, so that the loaded code is older than the file.
     """
 
     sha256: str
@@ -73,17 +73,17 @@ class Code(NamedTuple):
 
 
 Looked: TypeAlias = dict[tuple[str, int], Code]
-"""What was looked at -> its code."""
+"""(What was looked at, id of the subject) -> its code."""
 
 _kept: ContextVar[Looked | None] = ContextVar("_kept", default=None)
 
 
 @contextmanager
 def looked_at_once(kept: Looked) -> Iterator[None]:
-    """While the block runs, code is looked at once, for whoever makes many runs of the code that is loaded.
+    """Look at each piece of code only once during the block, for callers that make many runs.
 
     Args:
-        kept: what was found, for the next block.
+        kept: the codes found so far; can be passed to the next block.
     """
     token = _kept.set(kept)
     try:
@@ -103,53 +103,55 @@ def _once(what: str, subject: object, look: Callable[[], Code]) -> Code:
 
 
 def code_of_harness() -> Code:
-    """What decides and records of `harness`."""
+    """Returns the code of `harness` that decides and records."""
     return _once(_OURS, None, lambda: _whole([_files_of_rooms()]))
 
 
 def code_of_policy(spec: PolicySpec) -> Code:
-    """The packages of a policy: of the plugin that registered it, of its class and of what that inherits.
+    """Returns the code of a policy: the packages of its plugin, its class and the classes it inherits from.
 
-    The built-in plugins count for all policies, for any may build on them. A class that was given in Python
-    must be found in its module by its name. One that is defined in a function may depend on the variables
-    around it, so that its files do not tell what it does.
+    The built-in plugins count for all policies, because any policy may build on them. A class given in Python
+    must
+    be found in its module by its name. A class defined in a function may depend on the variables around it,
+    so
+    its files do not tell what it does.
     """
     ours = {name for module in own_modules() if (name := module.partition(".")[0]) != _OURS}
     return _once("policy", spec.factory, lambda: _code_of(spec.factory, spec.module, ours))
 
 
 def look_at(policy: PolicySpec) -> None:
-    """Look at the code of a replay, so that a later change of it is noticed."""
+    """Look at the code of a replay, so that a later change of the code is noticed."""
     code_of_harness()
     code_of_policy(policy)
 
 
 def code_of_metric(spec: MetricSpec) -> Code:
-    """The same of a metric; of `harness` it is the metrics' own room."""
+    """Returns the code of a metric; for a metric of `harness`, the code of the metrics' own room."""
     if spec.module.partition(".")[0] == _OURS:
         return code_of_room(_METRICS)
     return _once("metric", spec.compute, lambda: _code_of(spec.compute, spec.module))
 
 
 def codes_of_metrics(specs: Iterable[MetricSpec]) -> dict[str, Code]:
-    """The code of each of several metrics, by name; a package of many of them is looked at once."""
+    """Returns the code of each metric by name. A package of many metrics is looked at once."""
     kept = _kept.get()
     with looked_at_once({} if kept is None else kept):
         return {spec.name: code_of_metric(spec) for spec in specs}
 
 
 def code_of_room(name: str) -> Code:
-    """A room of `harness` that neither decides nor records, for results in which it counts all the same."""
+    """Returns the code of a room that neither decides nor records, for results that depend on it anyway."""
     return _once(name, None, lambda: _whole([_Files(_OURS, _within(_HOME / name))]))
 
 
 def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
-    """The code of something that a plugin registers.
+    """Returns the code of something that a plugin registers.
 
     Args:
         subject: a class or a function.
         module: the module of the installed plugin; "" for what was given in Python.
-        besides: packages that count too.
+        besides: packages that count as well.
     """
     classes = [subject, *(each for each in getattr(subject, "__mro__", ())[1:] if is_theirs(each.__module__))]
     names = {*besides, module, *(named(getattr(each, "__module__", None) or module) for each in classes)} - {
@@ -168,18 +170,18 @@ def _code_of(subject: Any, module: str, besides: Iterable[str] = ()) -> Code:
 _SETTLED = 10**10  # ns; what was written just before it was read may be written again with the same times
 
 _Stands: TypeAlias = tuple[int, int, int, int]
-"""How a file stands, see `_stands`."""
+"""The state of a file; see `_stands`."""
 
 
 class _Files(NamedTuple):
-    """The files of a package or a module: names that do not depend on where it is installed -> paths."""
+    """The files of a package or module: name independent of the place of installation -> path."""
 
     top: str
     paths: Mapping[str, str]
 
 
 def _packages(modules: Iterable[str]) -> set[str]:
-    """The packages to which modules belong: the outermost ones, a folder of packages not counting as one."""
+    """Returns the packages that modules belong to: the outermost ones, namespace packages apart."""
     found = set()
     for module in modules:
         name = module.partition(":")[0]
@@ -190,7 +192,7 @@ def _packages(modules: Iterable[str]) -> set[str]:
 
 
 def _origin(module: str) -> str | None:
-    """The file of a module or of a package's beginning; None where there is none."""
+    """Returns the file of a module, or of a package's `__init__`; None if there is none."""
     loaded = sys.modules.get(module)
     if loaded is not None:
         return getattr(loaded, "__file__", None)
@@ -212,12 +214,12 @@ def _files_of(module: str) -> _Files:
 
 
 def _files_of_rooms() -> _Files:
-    """Files of those rooms of `harness` that count for every run."""
+    """Returns the files of the rooms of `harness` that count for every run."""
     return _Files(_OURS, _within(_HOME, _APART))
 
 
 def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
-    """All files below a folder but for bytecode, hidden ones, and what is `apart`."""
+    """Returns all files below a folder except bytecode, hidden files, and those in `apart`."""
     found: dict[str, str] = {}
     top = str(folder)
     for path, folders, files in os.walk(top):
@@ -232,11 +234,12 @@ def _within(folder: Path, apart: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
-    """The files without one half of what is there as source and compiled.
+    """Returns the files without duplicates: of a module that is there as source and compiled, one counts.
 
     Args:
         paths: the files of a package.
-        ours: whether a build of `harness` has compiled it, which says from what: then the sources count.
+        ours: whether a build of `harness` compiled the package and recorded its sources. The sources then
+            count.
     """
     extensions = [name for name in paths if name.endswith(_EXTENSIONS)]
     if not extensions:
@@ -249,7 +252,7 @@ def _that_count(paths: Mapping[str, str], *, ours: bool) -> Mapping[str, str]:
 
 
 def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
-    """What packages come to together; `others` is what counts besides."""
+    """Combine packages into one code; `others` is whatever counts besides."""
     lines: list[Any] = []
     for files in several:
         modules, compiled = _modules(files.top), compiled_sources().get(files.top, {})
@@ -271,14 +274,14 @@ def _whole(several: Sequence[_Files], others: Sequence[Any] = ()) -> Code:
 
 
 _sums: dict[str, tuple[_Stands, str]] = {}
-"""File -> how it stood when it was read, and its sum; a replay looks at the same files several times."""
+"""File -> its state when it was read, and its checksum. A replay looks at the same files several times."""
 
 
 def _content_of(path: str) -> str:
-    """The sum of a file, read again only where it may have changed.
+    """Returns the checksum of a file; reads the file again only if it may have changed.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     stands = _stands(path)
     known = _sums.get(path)
@@ -292,28 +295,31 @@ def _content_of(path: str) -> str:
 
 
 def _stands(path: str) -> _Stands:
-    """What is another value after a file was written.
+    """Returns values that change whenever a file is written.
 
     Raises:
-        OSError: it is not there.
+        OSError: the file is not there.
     """
     about = os.stat(path)  # noqa: PTH116 - the same
     return about.st_ctime_ns, about.st_mtime_ns, about.st_size, about.st_ino
 
 
 def _is_settled(stands: _Stands) -> bool:
-    """Whether it would be another value already; not of what was just written, and may be again at once."""
+    """Returns True if a further write would change the state of a file.
+
+    A file written just now may be written again with the same times, so it is not settled.
+    """
     return time.time_ns() - max(stands[:2]) > _SETTLED
 
 
 # --- what is loaded ---------------------------------------------------------------------------------------
 
 _first: dict[str, tuple[str, object]] = {}
-"""File -> its sum when it was first looked at, and the import that had loaded it by then."""
+"""File -> its checksum when it was first looked at, and the import that had loaded it by then."""
 
 
 def _modules(top: str) -> dict[str, object]:
-    """File -> what tells the import of its module from an earlier one; of all modules that are loaded."""
+    """Returns, for all loaded modules of a package, file -> an object that identifies the import."""
     found: dict[str, object] = {}
     within = f"{top}."
     for name, module in list(sys.modules.items()):
@@ -325,12 +331,12 @@ def _modules(top: str) -> dict[str, object]:
 
 
 def _is_loaded(path: str, content: str, loaded: object) -> bool:
-    """Whether a file's content is what its module, if there is one, was made of.
+    """Returns True if a file is unchanged since its module was imported, or the module is not loaded.
 
     Args:
         path: the file.
-        content: its sum.
-        loaded: the import of its module; None where it is not loaded.
+        content: its checksum.
+        loaded: the import of its module; None if it is not loaded.
     """
     before, earlier = _first.get(path, (content, loaded))
     same = before == content or loaded is None or (earlier is not None and loaded is not earlier)

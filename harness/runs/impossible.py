@@ -1,6 +1,6 @@
-"""Which jobs of a trace can never start, by the words of the policy that would reject them.
+"""Finds jobs of a trace that can never start, with the reason of the policy that would reject them.
 
-It is said before a replay. Jobs that ask for the same in the same queue are judged once.
+This happens before a replay. Jobs with equal requests in the same queue are judged once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OWN = frozenset(
         *("grace_period", "checkpoint_interval", "requested_time", "uid", "recorded_start", "recorded_end"),
     )
 )
-"""Columns of the schema that do not decide whether a job can ever start."""
+"""Columns of the schema that have no influence on whether a job can ever start."""
 
 _known: Lasting[tuple[Impossible, ...] | None] = Lasting()
 
@@ -45,10 +45,10 @@ _REASONS = 8
 
 
 class Impossible(NamedTuple):
-    """Jobs that one thing keeps out.
+    """Jobs that cannot start for one common reason.
 
     Attributes:
-        where: what it is, such as `ClusterQueue a` or `nodes`.
+        where: what keeps them out, such as `ClusterQueue a` or `nodes`.
         why: the rule, with the figures of the first job.
         jobs: their ids, in the order of the trace.
     """
@@ -59,10 +59,10 @@ class Impossible(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What plugins that agree say of a trace on a cluster.
+    """The common verdict of several plugins on a trace and a cluster.
 
     Attributes:
-        plugins: their names, sorted.
+        plugins: the names of the plugins, sorted.
         found: the jobs that can never start with them.
     """
 
@@ -71,11 +71,11 @@ class Verdict(NamedTuple):
 
     @property
     def jobs(self) -> frozenset[str]:
-        """The ids of those jobs."""
+        """The ids of the jobs that can never start."""
         return frozenset(job for each in self.found for job in each.jobs)
 
     def told(self, total: int) -> Iterator[str]:
-        """The same in sentences, for a trace of this many jobs."""
+        """Yields the verdict in sentences, for a trace of `total` jobs."""
         for sentence in sentences(self.found, total):
             yield f"with {', '.join(self.plugins)}: {sentence}"
 
@@ -83,13 +83,14 @@ class Verdict(NamedTuple):
 def impossible(
     trace: Trace, cluster: Cluster, policy: PolicySpec, options: Mapping[str, Any]
 ) -> tuple[Impossible, ...] | None:
-    """The jobs that can never start with a policy on a cluster, by what keeps them out.
+    """Returns the jobs that can never start with a policy on a cluster, by reason.
 
-    None where that is not known beforehand: the policy does not say it (`never` when it is registered), or
-    it cannot be made on the cluster.
+    Returns None if this is not known beforehand. Either the policy registers no `never` function, or it
+    cannot be
+    made on the cluster.
 
     Raises:
-        PluginError: `never` failed, or its answer is none.
+        PluginError: `never` failed, or returned no valid answer.
     """
     if policy.never is None:
         return None
@@ -116,10 +117,11 @@ def _found(
 
 
 def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
-    """What the plugins for which a cluster is made say of a trace, with their default options.
+    """Returns the verdicts of the plugins that the cluster suits, with their default options.
 
-    A plugin with which nothing could ever start is taken to be none of them, unless that is so with all. One
-    that fails when it is asked is left out, with a warning.
+    A plugin with which no job could ever start does not count as one of them, unless this holds for all
+    plugins.
+    A plugin that fails when it is asked is left out with a warning.
     """
     trace = homed(trace, cluster)
     by: dict[tuple[Impossible, ...], list[str]] = {}
@@ -128,7 +130,7 @@ def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
         try:
             found = impossible(trace, cluster, policy, options)
         except PluginError as error:
-            warn(f"{error.message}; it is not asked which jobs can never start", stacklevel=2)
+            warn(f"{error.message}; harness does not check which jobs can never start", stacklevel=2)
             continue
         if found is not None:
             by.setdefault(found, []).append(policy.name)
@@ -138,7 +140,7 @@ def verdicts(trace: Trace, cluster: Cluster, plugins: Plugins) -> list[Verdict]:
 
 
 def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
-    """What is to be said of them, each kind with some ids and its count.
+    """Yields a sentence for each reason, with the number of jobs and some of their ids.
 
     Args:
         found: the jobs.
@@ -150,11 +152,11 @@ def sentences(found: Sequence[Impossible], total: int) -> Iterator[str]:
         yield f"{count:,} of {total:,} jobs can never start ({named}{more}): {each.why}"
     if len(found) > _REASONS:
         rest = sum(len(each.jobs) for each in found[_REASONS:])
-        yield f"{rest:,} of {total:,} jobs can never start for {len(found) - _REASONS:,} reasons more"
+        yield f"{rest:,} of {total:,} jobs can never start for {len(found) - _REASONS:,} other reasons"
 
 
 def without(trace: Trace, jobs: Iterable[str]) -> Trace:
-    """The trace without jobs that can never start; `left_out`, `notes` and `calibration` say so.
+    """Returns the trace without jobs that can never start; `left_out`, `notes` and `calibration` say so.
 
     Raises:
         TraceError: no job is left.
@@ -176,7 +178,7 @@ def without(trace: Trace, jobs: Iterable[str]) -> Trace:
 
 
 def _judged(trace: Trace, cluster: Cluster, possible: Possible) -> Iterator[tuple[Never, str]]:
-    """Each job that can never start, with the reason, in the order of the trace."""
+    """Yields each job that can never start, with the reason, in the order of the trace."""
     frame = trace.frame
     # Whether a job fits nodes that come and go does not depend on when it arrives, see `OverTime`.
     others_change = any(edit.kind != "Node" for each in cluster.changes for edit in each.edits)

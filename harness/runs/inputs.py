@@ -1,4 +1,4 @@
-"""What a replay reads: a trace, the cluster to replay it on, and what that says of the policy."""
+"""The input of a replay: a trace, a cluster, and the policy that the cluster selects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _fits: Lasting[None] = Lasting()
-"""Asked: whether jobs are admitted by ClusterQueues alone where there are ElasticQuotas too."""
+"""Remembers whether a trace fits a cluster.
+
+The question is whether ClusterQueues alone admit jobs although there are ElasticQuotas too.
+"""
 
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and those that can never start"
 
@@ -27,11 +30,13 @@ def read_trace(
     *,
     reader: str | None = None,
 ) -> Trace:
-    """A trace that holds to its schema, calibrated; by default its suffix or first bytes say its format.
+    """Read a trace, check it against its schema, and calibrate it.
+
+    Without `reader`, the file's suffix or first bytes tell its format.
 
     Raises:
-        TraceError: it cannot be read, or breaks the schema; all faults at once.
-        OptionError: a step of the calibration does not fit it.
+        TraceError: the trace cannot be read, or breaks the schema; lists all faults at once.
+        OptionError: a step of the calibration does not fit the trace.
     """
     from harness.trace.trace import open_trace
 
@@ -42,7 +47,9 @@ def read_trace(
 def read_cluster(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """The cluster for a trace: the one given, the one beside the trace, or one made from it; then scaled.
+    """Read the cluster for a trace: the given one, else one beside the trace, else one derived from it.
+
+    The calibration then scales the cluster.
 
     Raises:
         ClusterError: the manifests are faulty.
@@ -54,16 +61,16 @@ def read_cluster(
 
 
 def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> None:
-    """Check that a cluster has what a trace names, and is no smaller than a job.
+    """Check that a cluster has what a trace names, and is no smaller than any job.
 
     Args:
         trace: the jobs.
-        cluster: what they are to run on.
-        by_queues: whether jobs are admitted by ClusterQueues (`PolicySpec.admits_by_queues`), so that an
-            ElasticQuota that is called like a job's queue is not enough.
+        cluster: the cluster to run them on.
+        by_queues: whether ClusterQueues admit the jobs (`PolicySpec.admits_by_queues`). An ElasticQuota with
+            the name of a job's queue is then not enough.
 
     Raises:
-        TraceError: it does not; all faults at once.
+        TraceError: the trace does not fit the cluster; lists all faults at once.
     """
     asked = by_queues and bool(cluster.elastic_quotas)
     _fits.answer(trace, cluster, lambda: _check_fit(trace, cluster, by_queues=asked), asked)
@@ -87,7 +94,7 @@ def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
 def cluster_for(
     cluster: str | Path | Cluster | None, trace: Trace, calibration: Calibration | None = None
 ) -> Cluster:
-    """The same cluster, whether or not the trace fits it.
+    """Returns the cluster for a trace as `read_cluster` does, without checking that the trace fits it.
 
     Raises:
         ClusterError: the manifests are faulty.
@@ -106,5 +113,5 @@ def cluster_for(
 
 
 def default_plugin(cluster: Cluster) -> str:
-    """The plugin that the `preemptionAlgorithm` of a KubeSchedulerConfiguration selects; none without one."""
+    """Returns the plugin that `preemptionAlgorithm` of a KubeSchedulerConfiguration selects, or `none`."""
     return cluster.scheduler.plugin if cluster.scheduler is not None else "none"

@@ -1,4 +1,4 @@
-"""What several metrics ask of one run is found out once."""
+"""Answers a question that several metrics ask of one run only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Keep the answers to a question about runs as long as somebody has the run; nobody may change them."""
+    """Keep the answers to a question about runs as long as the run is in use.
+
+    Callers must not modify them.
+    """
     answers: WeakKeyDictionary[Run, dict[Any, T]] = WeakKeyDictionary()
 
     @wraps(find)
@@ -29,7 +32,7 @@ def once(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P]
 
 
 def meanwhile(find: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Keep the answers to a question about runs while a run is asked much; nobody may change them."""
+    """Keep the answers to a question about runs within `Run.asked_much`. Callers must not modify them."""
 
     @wraps(find)
     def found(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:

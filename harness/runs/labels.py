@@ -1,4 +1,4 @@
-"""What runs may be called."""
+"""The rules for labels of runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from harness.base.names import RULE, is_name
 
 
 def checked_label(text: str) -> str:
-    """A label that can be part of a folder's name anywhere, and of `LABEL.KEY=VALUE`; `PLUGIN@NAME` is one.
+    """Returns a label after checking it; `PLUGIN@NAME` is valid.
+
+    A label must be usable in folder names on all systems, and in `LABEL.KEY=VALUE`.
 
     Raises:
-        OptionError: it cannot.
+        OptionError: the text cannot be a label.
     """
     return "@".join(_part_of_label(part) for part in text.split("@", 1))
 

@@ -1,4 +1,4 @@
-"""Measures a run with every registered metric; one that fails takes neither the run nor others with it."""
+"""Measures a run with every registered metric. A metric that fails spoils neither the run nor the others."""
 
 from __future__ import annotations
 
@@ -27,19 +27,21 @@ _Key: TypeAlias = tuple[str, str, str]
 def measure(
     run: Run, metrics: Iterable[MetricSpec], window: Window | None = None
 ) -> tuple[list[Measurement], dict[str, str]]:
-    """What metrics say of a run.
+    """Measure a run.
 
-    What two of them measure is that of the first, and the other one fails; ours come before those of others.
-    Each of the others gets the run with a record of its own, which it may change without changing the run's.
+    If two metrics measure the same value, the first one counts and the second fails; metrics of harness come
+    before others. Each other metric gets the run with its own copy of the record, so its changes do not reach
+    the run.
 
     Args:
         run: the run.
-        metrics: who measures.
-        window: what to measure; the run's own by default.
+        metrics: the metrics to compute.
+        window: the span to measure; by default the run's own.
 
     Returns:
-        What was measured, in the order of the metrics; and metric -> a sentence that names it and its plugin,
-        for those that failed. Nothing is kept of these.
+        The measurements, in the order of the metrics. Then metric -> a sentence that names it and its plugin,
+        for
+        each metric that failed; no values of these are kept.
 
     Raises:
         RunError: a table of the run is damaged.
@@ -76,28 +78,28 @@ def measure(
 
 
 def _lent(run: Run) -> Run:
-    """The run with a copy of its record; what is read of its tables is shared."""
+    """Returns the run with a copy of its record; the data read from its tables is shared."""
     lent = copy(run)
     lent.info = deepcopy(run.info)
     return lent
 
 
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
-    """Rows that fit into the table.
+    """Yields the rows after checking that they fit into the table.
 
     Args:
-        rows: what a metric answers.
-        known: scopes that are of a known kind; those that are found here come to them.
+        rows: the answer of a metric.
+        known: scopes known to be valid; new valid scopes are added.
 
     Raises:
-        TypeError: a value is no measurement, or holds no number.
-        ValueError: it has no name, no such direction, or a value that is no finite number.
+        TypeError: a row is no measurement, or its value is no number.
+        ValueError: a row has no name, an unknown direction, or a value that is not finite.
         OptionError: a scope is of no known kind.
     """
     for row in rows:
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
             if not isinstance(text, str):
-                raise TypeError(f"{row} has something else where a text belongs")
+                raise TypeError(f"{row} has a value that is not a text")
         if not row.metric.strip():
             raise ValueError(f"{row} has no name")
         if row.better not in _DIRECTIONS:
@@ -115,19 +117,22 @@ def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measureme
             continue
         number = value if type(value) is float else _number(row.metric, value)
         if not isfinite(number):
-            raise ValueError(f"{row.metric} is {number}; None is the value of what cannot be defined")
+            raise ValueError(f"{row.metric} is {number}; an undefined value must be None")
         yield row if number is value else row._replace(value=number)
 
 
 def _number(metric: str, value: object) -> float:
-    """A number of whatever type; texts and truth values, which Python also makes numbers of, are none."""
+    """Returns a number of any type as a float.
+
+    Texts and truth values are refused, although Python converts them.
+    """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         raise TypeError(f"{metric} is {value!r}, which is no number")
     return float(value)
 
 
 def _key(row: Measurement) -> _Key:
-    """What a row is about."""
+    """Returns the metric, scope and resource that a row measures."""
     return row.metric, row.scope, row.resource
 
 
@@ -135,12 +140,12 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
     """Check that nothing is measured twice.
 
     Args:
-        name: of the metric.
-        rows: what it answers.
-        owners: what was measured before, and by which metric.
+        name: the name of the metric.
+        rows: its answer.
+        owners: earlier measurements -> the metric that made them.
 
     Raises:
-        ValueError: it measures something twice, or what another metric has measured.
+        ValueError: the metric measures something twice, or something that another metric measured.
     """
     seen: set[_Key] = set()
     for row in rows:
@@ -153,14 +158,14 @@ def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, s
 
 
 def _check(run: Run) -> None:
-    """Check that it is not the run itself that cannot be read."""
+    """Check that the run itself can be read, so that the fault lies with the metric."""
     again = Run(run.path, run.info)
     for name in run.info["tables"]:
         again.file(name)
 
 
 def _where(error: BaseException) -> str:
-    """The last line of the plugin's own file that the error came through."""
+    """Returns the last line of the plugin's own file that an error passed through."""
     frames = extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename != __file__]
     last = [frame for frame in own if frame.filename == own[0].filename]

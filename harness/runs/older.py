@@ -1,9 +1,8 @@
-"""What older runs say otherwise, as it is said now.
+"""Converts the tables of older runs to the current form.
 
-What runs of schema 2 do not say in numbers is read out of their texts. Where quotas had no scope of their
-own, `queue` was of what holds quota in fairness, quota and disruption, and `beneficiary` was too. More
-allocated was called better. Which values are the least that they can become was not
-said, and units were others.
+Schema 2 gives some facts only as texts, so the numbers are read from these. Before quotas had their own
+scope, `queue` named the quota in fairness, quota and disruption, and so did `beneficiary`. More allocated
+was called better. Metrics had no `at_least`, and other units.
 """
 
 from __future__ import annotations
@@ -33,11 +32,12 @@ _OF_QUOTAS = ("fairness.guarantee_deficit", "quota.over", *_OF_JOBS)
 
 
 def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
-    """The decisions of a run of schema 2 with the columns `pod_number`, `successor` and `by_job` of schema 3.
+    """Returns decisions of schema 2 with the columns `pod_number`, `successor` and `by_job` of schema 3.
 
     Args:
-        decisions: `decisions.parquet`; a pod's name there is its job's, the pod's number where the job has
-            several, and `-r<k>` for its k-th successor.
+        decisions: `decisions.parquet`. A pod's name there is its job's name. The pod's number follows if the
+            job
+            has several pods, and `-r<k>` for its k-th successor.
         jobs: `jobs.parquet`.
     """
     rest = pl.col("pod").str.slice(pl.col("job_id").str.len_chars())
@@ -52,11 +52,11 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
-    """Metrics of any run with the columns, the scopes, and the words on what is better, of now.
+    """Returns the metrics of any run with the current columns, scopes and directions.
 
     Args:
-        metrics: as the run has them.
-        cluster: what `run.json` says of the cluster.
+        metrics: the run's metrics.
+        cluster: the cluster, as in `run.json`.
     """
     better = pl.when(pl.col("metric").is_in(_NO_BETTER)).then(pl.lit("")).otherwise("better")
     if "at_least" not in metrics.columns:
@@ -65,7 +65,10 @@ def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _with_units(metrics: pl.DataFrame) -> pl.DataFrame:
-    """Metrics in the units of now: those of before schema 4 were bytes, and all that is no time a count."""
+    """Returns metrics in the current units.
+
+    Before schema 4, sizes were bytes, and all but times were counts.
+    """
     name, unit, resource = pl.col("metric"), pl.col("unit"), pl.col("resource")
     resources = metrics["resource"].unique().to_list()
     of_resources = {each: unit_of(each) for each in resources}
@@ -90,9 +93,9 @@ def _with_units(metrics: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:
-    """The scopes that are measured now.
+    """Returns metrics with the current scopes.
 
-    Where several queues count against one quota, what was measured of its jobs is not known by queue.
+    If several queues count against one quota, values of the quota's jobs are not known by queue.
     """
     quotas = cluster["queues"]
     if not quotas or metrics["scope"].str.starts_with(f"{QUOTA}=").any():
@@ -120,7 +123,7 @@ def _with_scopes_of_quotas(metrics: pl.DataFrame, cluster: Mapping[str, Any]) ->
 
 
 def _with(metrics: pl.DataFrame, of: tuple[str, ...], scopes: Mapping[Scope, Scope]) -> pl.DataFrame:
-    """Metrics with other scopes of some of them."""
+    """Returns metrics with the scopes of some of them replaced."""
     names = {old.text: new.text for old, new in scopes.items()}
     other = pl.when(pl.col("metric").is_in(of)).then(pl.col("scope").replace(names)).otherwise("scope")
     return metrics.with_columns(scope=other)

@@ -1,4 +1,4 @@
-"""What is replayed where one quota is alone: its jobs, with no more than its nominal quota."""
+"""The replay of one quota alone: its jobs, on no more than its nominal quota."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def alone(
     trace: Trace, cluster: Cluster, quota: str, *, by_elastic_quotas: bool = False
 ) -> tuple[Trace, Cluster]:
-    """The jobs of a trace that count against a quota, at the same times, and what they are replayed on.
+    """Returns the jobs that count against a quota, with their submission times, and the cluster for them.
 
     Args:
-        trace: with all jobs; queues are those of the cluster (`harness.trace.homes`).
-        cluster: with all quotas, and what changes of them.
+        trace: all jobs; its queues are those of the cluster (`harness.trace.homes`).
+        cluster: the cluster with all quotas and their changes.
         quota: the name of a ClusterQueue or ElasticQuota.
         by_elastic_quotas: as for `tenants`.
 
@@ -61,8 +61,8 @@ def alone(
 
 
 def faults(policy: PolicySpec, begun: AtStart) -> Iterator[str]:
-    """Why a policy's replay has none that is alone."""
+    """Yields reasons why a quota cannot be replayed alone with a policy."""
     if policy.record:
-        yield "it plays what happened"
+        yield "it repeats recorded events"
     if begun.takes_part:
-        yield "work of the manifests takes part, which is of all quotas (--at-start empty leaves it out)"
+        yield "work of the manifests takes part, which belongs to all quotas (--at-start empty leaves it out)"

@@ -1,4 +1,4 @@
-"""The trace of a run with what happened in the run as its record, to be compared with other runs later."""
+"""Makes a trace of a run: what happened in the run becomes the trace's record, for later comparisons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OURS = (START, END, RUNS, STATE, "recorded_restarts", "recorded_preemptions")
 
 
 class _Span(NamedTuple):
-    """One run of a job, microseconds since the origin; `end` is None where it still ran."""
+    """One run of a job, in microseconds since the origin; `end` is None if it still ran."""
 
     start: int
     end: int | None
@@ -33,19 +33,19 @@ class _Span(NamedTuple):
 
 
 def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
-    """The trace of a run, with when its jobs started and ended there as what is recorded.
+    """Returns the trace of a run, with the jobs' starts and ends in that run as recorded times.
 
-    A run of a job begins with its first progress and ends when it let go of what it held; spans without any
-    progress are left out. Jobs of the manifests are not of the trace, so they are not in it.
+    A run of a job begins with its first progress and ends when it releases its resources. Spans without any
+    progress are left out. Jobs from the manifests are not part of the trace, so they are left out.
 
     Args:
-        run: whose tables are all there.
+        run: a run that has all its tables.
         plugins: read the trace.
-        trace: its file; by default where the run found it.
+        trace: the trace's file; by default where the run found it.
 
     Raises:
         RunError: the file is another one, or arrivals were scaled.
-        TraceError: it cannot be read.
+        TraceError: the trace cannot be read.
     """
     opened = open_trace(trace or Path(run.info["provenance"]["trace"]), plugins)
     if opened.sha256 != run.info["trace"]["sha256"]:
@@ -100,13 +100,13 @@ def _cell(span: _Span, trace: Trace) -> dict[str, Any]:
 
 
 def _time(time: int, trace: Trace) -> str | int:
-    """A time as `recorded_runs` has it, of one in microseconds since the origin."""
+    """Converts microseconds since the origin to a time as `recorded_runs` writes it."""
     time += trace.origin
     return time if trace.kind == "duration" else (_EPOCH + timedelta(microseconds=time)).isoformat()
 
 
 def _spans(run: Run) -> dict[int, list[_Span]]:
-    """For each job, by its row, the runs in which it made progress."""
+    """Returns, for each job by its row, the runs in which it made progress."""
     progress = run.micros("stints").filter(pl.col("state") == "progress").select("job", "start")
     jobs = run.micros("jobs").with_row_index("job").filter(pl.col("start_time").is_not_null())
     firsts = jobs.select(pl.col("job").cast(pl.Int32), pl.col("start_time").alias("start"))
@@ -137,7 +137,10 @@ def _spans(run: Run) -> dict[int, list[_Span]]:
 
 
 def _add(found: dict[int, list[_Span]], starts: dict[int, list[int]], job: int, held: _Span) -> None:
-    """Add a run for a span in which a job held something; it begins with the first progress in the span."""
+    """Add a job's run for a span in which it held something.
+
+    The run begins with the first progress in the span.
+    """
     begun = [start for start in starts.get(job, ()) if start >= held.start]
     begun = [start for start in begun if held.end is None or start <= held.end]
     if begun:

@@ -1,4 +1,4 @@
-"""A replay that is about to begin: everything that its result depends on."""
+"""A replay that is about to begin, with everything that its result depends on."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 TWINS = ".twins"
-"""The folder beside the runs of a trace in which their twins are kept: `.twins/RUN/TWIN`."""
+"""The folder, beside the runs of a trace, that holds their twins: `.twins/RUN/TWIN`."""
 
 ALONE = ".alone"
-"""The folder beside the runs of a trace in which those are kept that have one quota alone."""
+"""The folder, beside the runs of a trace, that holds replays of one quota alone."""
 
 _TWIN = "twin"
 
@@ -49,26 +49,26 @@ _contents: Lasting[dict[str, Any]] = Lasting()
 
 @fixed(slots=False)
 class Plan(Value):
-    """One replay, before it runs: everything that its result depends on.
+    """One replay before it runs, with everything that its result depends on.
 
     Attributes:
         trace: the job trace.
-        cluster: what there is to schedule on.
+        cluster: the cluster to schedule on, with the work that is there at the beginning.
         policy: the registered policy.
-        label: what to call this replay; the policy's name unless the user gave one.
+        label: the name of this replay; the policy's name unless the user gave one.
         options: every option of the policy, with its value.
         losses: what a preemption costs.
-        grace_period: for jobs that do not say, microseconds.
-        startup: how long pods take until they are ready, for traces that do not say, microseconds.
-        until: the last instant that is played, microseconds since the origin; None plays to the end.
-        scale_arrivals: how many times as fast jobs arrive.
-        at_start: how work of the manifests takes part; `cluster` has what is there at the beginning.
-        played: the trace as jobs arrive by it: the same, or its twin.
+        grace_period: for jobs that do not give their own, microseconds.
+        startup: how long pods take to become ready, for traces without start-up times, microseconds.
+        until: the last instant to play, microseconds since the origin; None plays to the end.
+        scale_arrivals: the factor by which jobs arrive faster.
+        at_start: how work of the manifests takes part.
+        played: the trace whose jobs arrive: `trace` itself or its twin.
         work: how long unfinished work of the manifests runs.
-        twin: which twin that is; None for the trace itself.
-        observe: puts an observer before the policy that changes nothing; the result does not depend on it.
-        alone: the quota whose jobs alone are in the trace, and which alone is on the cluster; None for all.
-        ignore_events: whether a policy that does not hear of changes is replayed as if nothing changed.
+        twin: which twin of the trace is played; None for the trace itself.
+        observe: wraps the policy in an observer that changes nothing; the result does not depend on it.
+        alone: the only quota on the cluster, with only its jobs in the trace; None for all quotas.
+        ignore_events: whether a policy that is not notified of changes is replayed as if nothing changed.
     """
 
     trace: Trace
@@ -90,10 +90,10 @@ class Plan(Value):
     ignore_events: bool = False
 
     def __post_init__(self) -> None:
-        """See whether what happened can be played so.
+        """Check that a record is neither scaled nor shaken.
 
         Raises:
-            OptionError: arrivals of a record are to be scaled or shaken.
+            OptionError: arrivals of a record would be scaled or shaken.
         """
         changed = "scaled" if self.scale_arrivals != 1 else "shaken" if self.twin is not None else None
         if self.policy.record and changed is not None:
@@ -102,10 +102,12 @@ class Plan(Value):
     def with_choices(
         self, *, losses: Losses, grace_period: int, startup: int, until: int | None, scale_arrivals: Fraction
     ) -> Plan:
-        """The same trace, cluster and policy with other choices; what follows from these three is kept.
+        """Returns the plan with other choices for the same trace, cluster and policy.
+
+        Everything that follows from those three is reused.
 
         Raises:
-            OptionError: arrivals of a record are to be scaled.
+            OptionError: arrivals of a record would be scaled.
         """
         other = replace(
             self,
@@ -120,12 +122,12 @@ class Plan(Value):
 
     @property
     def by_elastic_quotas(self) -> bool:
-        """Whether jobs count against ElasticQuotas where the cluster has both kinds of quotas."""
+        """True if jobs count against ElasticQuotas when the cluster has both kinds of quotas."""
         return self.policy.admits_by_elastic_quotas(self.cluster)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen for this replay, in plain values; what is seldom chosen only if it is."""
+        """The choices for this replay as plain values. Rarely used ones appear only if they were chosen."""
         from harness.trace.calibration import calibration_of
 
         changed = calibration_of(self.trace, self.cluster)
@@ -145,7 +147,7 @@ class Plan(Value):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the result is a function of, and what the run says of it."""
+        """Everything that determines the result, and what the run says about it."""
         trace, policy = self.trace, self.policy
         ours, theirs = self.code
         return {
@@ -169,24 +171,27 @@ class Plan(Value):
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """What the cluster consists of, as `run.json` tells it."""
+        """The content of the cluster, as in `run.json`."""
         return _contents.answer(self.trace, self.cluster, lambda: content(self.cluster))
 
     @property
     def unknown_code(self) -> str:
-        """Why it is not known what code is replayed, so that no run is the answer; "" where it is."""
+        """Why the replayed code is not known, so that no stored run is an answer; "" if it is known."""
         return next((code.unknown for code in self.code if code.unknown), "")
 
     @cached_property
     def impossible(self) -> tuple[Impossible, ...]:
-        """The jobs that the policy rejects because they can never start, by what keeps them out."""
+        """The jobs that the policy rejects because they can never start, by reason."""
         from harness.runs.impossible import impossible
 
         return impossible(self.trace, self.cluster, self.policy, self.options) or ()
 
     @property
     def begins(self) -> str:
-        """A sentence that says which world it begins in, and where the policy takes over nothing of it."""
+        """A sentence that says which world the replay begins in.
+
+        It adds if the policy takes over none of the manifests' work.
+        """
         begins = self.at_start.begins
         if begins and self.at_start.takes_part and not self._taken:
             return f"{begins}; the plugin {self.policy.name} takes none of them over"
@@ -194,13 +199,13 @@ class Plan(Value):
 
     @property
     def changing(self) -> str:
-        """What changes of the cluster, in a sentence; "" where nothing does."""
+        """A sentence about the changes of the cluster; "" if there are none."""
         told = summary(events(self.cluster, by_elastic_quotas=self.by_elastic_quotas))
         return f"events: {told}" if told else ""
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What the inputs say that changes nothing here, in sentences."""
+        """Sentences about inputs that have no effect in this replay, or that it leaves out."""
         from harness.runs.impossible import sentences
         from harness.trace.job_rows import count_jobs
         from harness.trace.warnings import unreached
@@ -216,12 +221,12 @@ class Plan(Value):
 
     @cached_property
     def assumed(self) -> tuple[str, ...]:
-        """What the policy takes to be so because the manifests do not say it, in sentences."""
+        """Sentences about what the policy assumes because the manifests do not say it."""
         return tuple(assumptions(self.policy, self.cluster, self.options))
 
     @property
     def _whole(self) -> Cluster:
-        """The cluster with all of the manifests' work that takes part, now or later."""
+        """The cluster with all of the manifests' work that takes part, at the beginning or later."""
         later = self.at_start.later
         return self.cluster if later is None else replace(self.cluster, pods=self.cluster.pods + later.pods)
 
@@ -247,7 +252,7 @@ class Plan(Value):
         """Warn that a start-up time for all jobs has no effect, since the trace has one for each job."""
         if self.startup and STARTUP in self.trace.frame.columns:
             chosen = format_duration(self.startup)
-            yield f"startup {chosen} counts for no job: the trace has a column {STARTUP}"
+            yield f"startup {chosen} has no effect: the trace has a column {STARTUP}"
 
     def _other_algorithm(self) -> Iterator[str]:
         """Warn that the manifests choose another policy; `auto` does what they choose."""
@@ -261,18 +266,18 @@ class Plan(Value):
             )
 
     def _left_out(self) -> Iterator[str]:
-        """What is there already according to the manifests, and the policy does not begin with."""
+        """Yields sentences about work of the manifests that the policy does not begin with."""
         by_queues = self.policy.admits_by_queues(self.cluster)
         yield from not_as_it_was(self._worlds, self._taken, self.policy.name, by_queues=by_queues)
 
     @property
     def _worlds(self) -> list[Cluster]:
-        """The cluster with the work that is there, then, if there is one, with what comes later."""
+        """The cluster with the work that is there, then the cluster with work that arrives later, if any."""
         return [each for each in (self.cluster, self.at_start.later) if each is not None]
 
     @cached_property
     def _taken(self) -> frozenset[str]:
-        """The jobs that the policy makes of the work of the manifests, by namespace and name."""
+        """`namespace/name` of the jobs that the policy makes of the work of the manifests."""
         return frozenset(job.id for each in self._worlds for job, *_ in running_jobs(self.policy, each, 0))
 
     @cached_property
@@ -282,9 +287,11 @@ class Plan(Value):
 
     @property
     def folder(self) -> Path:
-        """Where the run is kept, below the folder of all results: twins in a hidden folder of their own.
+        """The run's folder, relative to the folder of all results.
 
-        So are runs with one quota alone: a pattern such as `results/philly/*` stands for other runs only.
+        Twins and replays of one quota alone are in hidden folders. A pattern such as `results/philly/*`
+        therefore
+        does not match them.
         """
         if self.alone is not None:
             return Path(self.trace_name, ALONE, self.run_name)
@@ -294,7 +301,7 @@ class Plan(Value):
 
     @property
     def twins(self) -> Path:
-        """Where the twins of the run are kept, likewise."""
+        """The folder of the run's twins, relative to the folder of all results."""
         unshaken = {name: value for name, value in self.identity.items() if name != _TWIN}
         return Path(self.trace_name, TWINS, self._name(unshaken))
 
@@ -304,12 +311,15 @@ class Plan(Value):
 
     @property
     def _called(self) -> str:
-        """The policy and the label: PLUGIN, PLUGIN@LABEL, or of several clusters or patches PLUGIN@NAME."""
+        """The policy and the label: PLUGIN, PLUGIN@LABEL, or PLUGIN@NAME.
+
+        NAME is that of one of several clusters or patches.
+        """
         name = self.policy.name
         own = self.label == name or self.label.startswith(f"{name}@")
         return self.label if own else f"{name}@{self.label}"
 
     @property
     def trace_name(self) -> str:
-        """What runs of this trace are filed under: its file's name, made safe, without the endings."""
+        """The name of the folder for runs of this trace: its file's name without endings, made safe."""
         return printable(plain_stem(self.trace.path).strip(".")) or "trace"

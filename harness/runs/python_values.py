@@ -1,7 +1,7 @@
-"""What is set in Python on a class or a function, as plain values that are equal in every process.
+"""Converts what was set in Python on a class or function to plain values that every process agrees on.
 
-Plain values and those of Python's own classes can be told. Anything else is named, so that nobody takes it
-for equal to another: what no file has, such as a notebook's cells, and objects of other classes.
+Plain values and those of Python's own classes can be converted. Anything else makes the code unknown, so that
+it never counts as equal. Examples are a notebook's cells, which have no file, and objects of other classes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 
 _OURS = "harness"
 _MAIN = ("__main__", "__mp_main__")
-"""A script's module, and what `multiprocessing` calls it in other processes."""
+"""A script's module, and its name in the processes of `multiprocessing`."""
 
 _PROTOCOL = 4  # of pickle
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _AROUND = (staticmethod, classmethod, type(lru_cache(len)))
 _MACHINERY = frozenset({"_abc_impl", "__annotate__", "__annotate_func__"})
-"""What Python keeps in classes for itself."""
+"""Attributes that Python itself keeps in classes."""
 
 
 def named(module: str) -> str:
-    """A module's name, also while it is run as a script."""
+    """Returns a module's real name, also for a module that runs as a script."""
     if module not in _MAIN:
         return module
     spec = sys.modules[module].__spec__
@@ -37,16 +37,16 @@ def named(module: str) -> str:
 
 
 def is_theirs(module: str) -> bool:
-    """Whether a module is neither Python's nor ours, which count anyway."""
+    """Returns True if a module is neither Python's nor ours. Those two count anyway."""
     top = module.partition(".")[0]
     return top != _OURS and (top in _MAIN or top not in sys.stdlib_module_names)
 
 
 class Memory:
-    """Tells classes and functions as JSON.
+    """Converts classes and functions to JSON values.
 
     Attributes:
-        untold: the first thing that no file tells and that cannot be compared; "" where there is none.
+        untold: the first thing that no file tells and that cannot be compared; "" if there is none.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Memory:
         self._generated = False
 
     def of(self, subject: Any) -> Any:
-        """A class or a function that was given in Python, with what is set on itself."""
+        """Converts a class or function that was given in Python, with all that was set on it."""
         self._file, self._generated = "", False
         if not isinstance(subject, (type, FunctionType)):
             self._give_up(f"{subject!r} is neither a class nor a function")
@@ -72,7 +72,7 @@ class Memory:
             self._generated = "__dataclass_fields__" in vars(subject)
             told = [told, self._attributes(vars(subject))]
         if self.untold != before:
-            self.untold = f"{name} has what cannot be compared: {self.untold}"
+            self.untold = f"{name} has a value that cannot be compared: {self.untold}"
         return told
 
     def _give_up(self, what: str) -> str:
@@ -86,7 +86,7 @@ class Memory:
             return self._give_up("values that are nested too deep")
 
     def _attributes(self, own: Mapping[str, Any]) -> Any:
-        """Attributes in the order of their names, without what Python keeps in classes for itself."""
+        """Converts attributes, in the order of their names, without those that Python keeps in classes."""
         told = []
         for key in sorted(own):
             special = key.startswith("__") and key.endswith("__")
@@ -99,10 +99,10 @@ class Memory:
         return told
 
     def __call__(self, value: Any) -> Any:
-        """One value with all that is in it; a class only by its name.
+        """Converts one value with everything in it; a class only by its name.
 
         Raises:
-            RecursionError: it is nested too deep, or within itself.
+            RecursionError: the value is nested too deep, or contains itself.
         """
         kind = type(value)
         if kind in _PLAIN:
@@ -143,7 +143,7 @@ class Memory:
         return [*_name(value), *map(self, parts), *(self(_content(cell)) for cell in value.__closure__ or ())]
 
     def _instance(self, value: Any) -> Any:
-        """A value of one of Python's classes by what pickle would keep of it."""
+        """Converts a value of one of Python's classes by the parts that pickle would keep."""
         kind = type(value)
         what = f"a {kind.__module__}.{kind.__qualname__}"
         if is_theirs(kind.__module__):
@@ -170,7 +170,7 @@ def _is_found(subject: Any) -> bool:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether two names are of one file."""
+    """Returns True if two paths are the same file."""
     try:
         return one == other or Path(one).samefile(other)
     except OSError:
@@ -178,7 +178,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _does_something(value: Any) -> bool:
-    """Whether a special attribute of a class is code."""
+    """Returns True if a special attribute of a class is code."""
     return isinstance(value, (staticmethod, classmethod, property)) or (
         callable(value) and not isinstance(value, type)
     )

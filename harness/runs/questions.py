@@ -1,7 +1,7 @@
-"""What is asked of a policy beside a replay: what runs, what can never start, what it ignores and assumes.
+"""Questions to a policy outside a replay: what runs, what can never start, what it ignores and assumes.
 
-A plugin registers functions that answer (`running`, `never`, `ignored_fields`, `assumes`). Where one fails,
-or answers what is no answer, the error names the policy and its plugin.
+A plugin registers functions that answer (`running`, `never`, `ignored_fields`, `assumes`). If one fails or
+returns something invalid, the error names the policy and its plugin.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _REASON = "of a job a Never(where, why) of two texts, or None"
 
 
 def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """The jobs that run already according to the manifests; none where the policy takes over none.
+    """Returns the jobs that already run according to the manifests; none if the policy takes over none.
 
-    Each has done of its run what it has run for by the time of `Cluster.as_of`, whatever the policy: see
+    Each job's progress is how long it has run by `Cluster.as_of`, whatever the policy: see
     `harness.cluster.standing`.
 
     Raises:
-        PluginError: the policy's function failed, or its answer is none.
+        PluginError: the policy's function failed, or its answer is invalid.
     """
     if policy.running is None:
         return ()
@@ -63,33 +63,34 @@ def _with_progress(cluster: Cluster, arrivals: Iterable[Arrival], now: int) -> l
 
 
 def _lasts(each: Workload | Pod) -> bool:
-    """Whether it has no end that it could come nearer to, as the pods of a DaemonSet."""
+    """Returns True if the work never ends, such as the pods of a DaemonSet, so that it makes no progress."""
     return isinstance(each, Pod) and each.lasting
 
 
 def ignored_fields(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
-    """What the policy ignores of the manifests, in sentences.
+    """Returns sentences about fields of the manifests that the policy ignores.
 
     Raises:
-        PluginError: the policy's function failed, or its answer is none.
+        PluginError: the policy's function failed, or its answer is invalid.
     """
     return _sentences(policy, "ignored_fields", policy.ignored_fields, cluster, options)
 
 
 def assumptions(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> list[str]:
-    """What the policy takes to be so because the manifests do not say it, in sentences.
+    """Returns sentences about what the policy assumes because the manifests do not say it.
 
     Raises:
-        PluginError: the policy's function failed, or its answer is none.
+        PluginError: the policy's function failed, or its answer is invalid.
     """
     return _sentences(policy, "assumes", policy.assumes, cluster, options)
 
 
 def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
-    """What answers why a job can never start; None where the policy does not say that beforehand.
+    """Returns a function that says why a job can never start; None if the policy has none.
 
     Raises:
-        PluginError: the policy's function failed, or its answer is none; so does what is answered here.
+        PluginError: the policy's function failed, or its answer is invalid. The returned function raises it,
+            too.
         InputError: the policy cannot be made on the cluster.
     """
     if policy.never is None:

@@ -1,4 +1,4 @@
-"""What a run that plays a record says of it: what contradicts itself, and what is beyond the cluster."""
+"""Notes on a run that plays a record: its contradictions, and use beyond the cluster's capacity."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Beyond(NamedTuple):
-    """What jobs of a record held of a resource beyond the cluster's capacity.
+    """The use of a resource by a record's jobs beyond the cluster's capacity.
 
     Attributes:
-        resource: which.
-        capacity: of the cluster.
-        most: the most that was held at once.
-        at: when that was for the first time, microseconds since the origin.
-        time: for how long more than the capacity was held, microseconds.
+        resource: the resource.
+        capacity: the capacity of the cluster.
+        most: the most that jobs held at once.
+        at: when they first held the most, microseconds since the origin.
+        time: for how long they held more than the capacity, microseconds.
         span: from the first submission to the last end, microseconds.
     """
 
@@ -39,13 +39,13 @@ class Beyond(NamedTuple):
         most, capacity = format_amount(name, self.most), format_amount(name, self.capacity)
         share = self.time / self.span if self.span else 0
         return (
-            f"the record uses more {name} than the cluster has: at most {most} of {capacity}, "
-            f"more than all for {format_duration(self.time)} ({share:.1%} of the time)"
+            f"the record uses more {name} than the cluster has: up to {most} of {capacity}, and above "
+            f"capacity for {format_duration(self.time)} ({share:.1%} of the time)"
         )
 
 
 def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
-    """What is to be known of the record that a run played, in sentences; none of other runs."""
+    """Yields sentences about the record that a run played; none for other runs."""
     told = info.get("record", {"notes": (), "beyond": ()})
     yield from told["notes"]
     for each in told["beyond"]:
@@ -53,7 +53,7 @@ def notes_of(info: Mapping[str, Any]) -> Iterator[str]:
 
 
 def beyond(run: Run) -> Iterator[Beyond]:
-    """Of each resource that was used more than there is of it, how much and how long."""
+    """Yields, for each resource used beyond its capacity, by how much and for how long."""
     window = run.window
     limited = [name for name in run.resources if name in run.capacity]
     stints = run.micros("stints").select("start", "end", *(f"request.{name}" for name in limited))

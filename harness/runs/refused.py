@@ -1,4 +1,4 @@
-"""The jobs that were refused for good as they arrived, which `run.json` names."""
+"""The jobs that were rejected for good at their arrival, as `run.json` lists them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.runs.run import REFUSED, Run
 
 @once
 def rejected_at_arrival(run: Run) -> pl.Series:
-    """The rows in `jobs.parquet`, in order, of jobs that were refused at the instant of their arrival."""
+    """Returns the rows in `jobs.parquet`, in order, of jobs that were rejected when they arrived."""
     known: Sequence[tuple[int, int]] | None = run.info.get(REFUSED)
     if known is not None:
         rows = [row for first, last in known for row in range(first, last + 1)]
@@ -25,7 +25,7 @@ def rejected_at_arrival(run: Run) -> pl.Series:
 
 
 def refused_pieces(run: Run) -> list[tuple[int, int]]:
-    """The same as pieces of neighbouring rows, the first and the last of each."""
+    """Returns the same rows as ranges of neighbouring rows: the first and the last row of each."""
     rows = rejected_at_arrival(run)
     pieces = rows.to_frame("row").group_by(pl.col("row") - pl.int_range(pl.len()), maintain_order=True)
     return pieces.agg(first=pl.col("row").min(), last=pl.col("row").max()).select("first", "last").rows()

@@ -1,4 +1,4 @@
-"""Carries out a plan: the replay, the tables of what happened, the metrics, and `run.json`."""
+"""Carries out a plan: the replay, the tables of events, the metrics, and `run.json`."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ from harness.trace.jobs import Jobs
 
 _SHORT = 16
 _UNLIMITED = Cluster()
-"""What a record is played on: nothing limits what happened."""
+"""The cluster on which a record is played: it limits nothing."""
 _ADDED = (ISOLATED, IDLE, WINDOWS)
-"""What a run says only where metrics were added to it, which measuring it anew leaves out."""
+"""Keys of `run.json` that exist only if metrics were added; measuring the run again drops them."""
 _PLAYED = ("jobs", "decisions", "stints", "timeline")
 
 _LONG = 1 << 17
-"""The columns of traces with more rows are not kept: to make them again is little of such a replay."""
+"""The columns of traces with more rows are not cached: making them again is a small part of such a replay."""
 
 _known: Lasting[JobColumns] = Lasting()
 _tenants: Lasting[Tenants] = Lasting()
 
 
 def measured_by(plugins: Plugins) -> dict[str, str | None]:
-    """Metric -> the plugin that computes it, its version and the sum of its code; None where that is unknown.
+    """Returns metric -> its plugin, version and checksum of its code; None if the code is unknown.
 
-    Another set gives other tables.
+    Runs with a different set have other tables.
     """
     found: dict[str, str | None] = {}
     codes = codes_of_metrics(plugins.metrics)
@@ -84,9 +84,9 @@ def replay_into(
     command: str | None,
     keep: Keep = "all",
 ) -> tuple[dict[str, Any], pl.DataFrame]:
-    """Write the tables and `run.json`, unless nothing is kept; answers what the latter says, and the metrics.
+    """Replay, and write the tables and `run.json` unless nothing is kept; returns `run.json` and the metrics.
 
-    Of what is not kept there may be files as long as it is measured; they are removed in the end.
+    Files that are not kept may exist while the run is measured. They are removed at the end.
     """
     began, cpu = time.time(), time.process_time()
     leave_modules_alone()
@@ -108,10 +108,10 @@ def replay_into(
 
 
 def measure_into(folder: Path, run: Run, plugins: Plugins) -> dict[str, Any]:
-    """Write a run that is there once more, measured anew; answers what it says of itself.
+    """Write a stored run again with new measurements; returns its `run.json`.
 
     Raises:
-        RunError: a table of it is damaged.
+        RunError: a table of the run is damaged.
     """
     info = {key: value for key, value in run.info.items() if key not in ("unmeasured", *_ADDED)}
     info["tables"] = {name: info["tables"][name] for name in _PLAYED}
@@ -144,17 +144,17 @@ def add_into(
     about: Mapping[str, Any],
     further: Mapping[str, Mapping[str, pl.Series]],
 ) -> dict[str, Any]:
-    """Write a run that is there once more, with further metrics; answers what it says of itself.
+    """Write a stored run again with further metrics; returns its `run.json`.
 
     Args:
-        folder: where.
+        folder: the folder to write to.
         run: the run.
-        rows: what was measured.
-        about: what `run.json` is to say of it.
-        further: tables that it is to have besides, which have no times.
+        rows: the further measurements.
+        about: further entries of `run.json`.
+        further: further tables, without times.
 
     Raises:
-        RunError: a table of it is damaged.
+        RunError: a table of the run is damaged.
     """
     names = {row.metric for row in rows}
     before = [Measurement(**row) for row in run.metrics.iter_rows(named=True)]
@@ -173,10 +173,10 @@ def add_into(
 def write_windows(
     folder: Path, run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep
 ) -> dict[str, Any]:
-    """Write a run once more, with what was measured over other windows; answers what it says of itself.
+    """Write a run again with measurements over other windows; returns its `run.json`.
 
     Raises:
-        RunError: a table of it is damaged.
+        RunError: a table of the run is damaged.
     """
     tables = tables_of(run.info) if keep == "all" else ("metrics",)
     for name in tables:
@@ -191,7 +191,7 @@ def write_windows(
 
 
 def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]:
-    """What `run.json` says of metrics, and of those that failed; and the table of metrics."""
+    """Measure a run; returns the table of metrics, and the entries of `run.json` about them."""
     rows, failed = measure(run, plugins.metrics)
     about = {
         "measured_by": measured_by(plugins) | dict.fromkeys(failed),
@@ -203,7 +203,7 @@ def _measured(run: Run, plugins: Plugins) -> tuple[dict[str, Any], pl.DataFrame]
 
 
 def _of_all(rows: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """What `run.json` says of metrics: those of the whole run."""
+    """Returns the metrics of the whole run, for `run.json`."""
     return [row._asdict() for row in rows if row.scope == "all"]
 
 
@@ -215,7 +215,7 @@ def _as_table(rows: Sequence[Measurement]) -> pl.DataFrame:
 
 
 def _with_metrics(folder: Path, info: Mapping[str, Any], metrics: pl.DataFrame) -> dict[str, Any]:
-    """Write the table of metrics, which has no times; answers what `run.json` says of all tables."""
+    """Write the table of metrics, which has no times; returns the entries of `run.json` for all tables."""
     writer = TableWriter(folder / "metrics.parquet", schemas.METRICS, TimeKind())
     writer.write(metrics.to_dict())
     writer.close()
@@ -231,10 +231,7 @@ def _written(folder: Path, info: Mapping[str, Any]) -> dict[str, Any]:
 def _play_into(
     folder: Path, plan: Plan, watch: Callable[[int, int], None] | None, keep: Keep
 ) -> tuple[dict[str, Any], dict[str, ShortTable]]:
-    """Replay, and write the tables of what happened; answers what the run says of itself, and short tables.
-
-    Nothing of the replay outlives it: metrics read the tables.
-    """
+    """Replay and write the tables of events; returns the run's record, and the short tables."""
     asked, plan = plan, as_heard(plan)
     columns, of_jobs = _prepared(plan)
     jobs = _jobs(plan, columns)
@@ -276,11 +273,11 @@ def _played_on(plan: Plan) -> Cluster:
 
 
 def jobs_of(plan: Plan, more: Sequence[Arrival] = ()) -> Jobs:
-    """The jobs of a replay, in order of arrival.
+    """Returns the jobs of a replay, in order of arrival.
 
     Args:
         plan: the replay.
-        more: jobs that arrive beside them, at the times that they say.
+        more: further jobs, with their own times of arrival.
     """
     return _jobs(plan, _prepared(plan)[0], more)
 
@@ -298,12 +295,15 @@ def _jobs(plan: Plan, columns: JobColumns, more: Sequence[Arrival] = ()) -> Jobs
 
 
 def _taken_over(plan: Plan, cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """The work of manifests that the policy takes over, with its run times as far as they are known."""
+    """Returns the work of the manifests that the policy takes over, with its run times as far as known."""
     return plan.work.of(running_jobs(plan.policy, cluster, at))
 
 
 def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
-    """The trace's jobs in columns, and whose they are; of a long trace that is not kept for other replays."""
+    """Returns the trace's jobs in columns, and their queues and quotas.
+
+    Those of a long trace are not cached for other replays.
+    """
     trace, cluster = plan.played, plan.cluster
     choices: dict[str, Any] = {
         "grace_period": plan.grace_period,
@@ -326,7 +326,7 @@ def _prepared(plan: Plan) -> tuple[JobColumns, Tenants]:
 
 
 def _kind(plan: Plan) -> TimeKind:
-    """How times are written: as in the trace."""
+    """Returns the way in which times are written: as in the trace."""
     trace = plan.trace
     return TimeKind(trace.origin, trace.kind == "timestamp", trace.time_zone)
 
@@ -334,7 +334,7 @@ def _kind(plan: Plan) -> TimeKind:
 def _describe(
     plan: Plan, jobs: Jobs, of_jobs: Tenants, outcome: Outcome, changes: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What a run says of itself; the same inputs give the same text."""
+    """Returns the content of `run.json`; the same inputs give the same text."""
     trace, cluster, policy = plan.trace, plan.cluster, plan.policy
     ours, theirs = plan.code
     return {
@@ -400,17 +400,17 @@ def _ended(plan: Plan, outcome: Outcome) -> dict[str, Any]:
 
 
 def _events(plan: Plan) -> list[dict[str, Any]]:
-    """What changes of the cluster; nothing of a record, which is of what happened."""
+    """Returns the changes of the cluster; none for a record, because it plays what happened."""
     return [] if plan.policy.record else events(plan.cluster, by_elastic_quotas=plan.by_elastic_quotas)
 
 
 def _told(code: Code) -> dict[str, str]:
-    """The sum of code; where it is not that of files, why not."""
+    """Returns the checksum of code, and the reason if the checksum is not that of files."""
     return {"sha256": code.sha256, **({"unknown": code.unknown} if code.unknown else {})}
 
 
 def _provenance(plan: Plan, command: str | None, wall: float, cpu: float) -> dict[str, Any]:
-    """What may differ between repeats of one run, all in one place."""
+    """Returns the facts that may differ between repeats of one run, all in one place."""
     return {
         "command": command,
         "trace": str(plan.trace.path),

@@ -1,4 +1,4 @@
-"""A replay that is asked for: a value that can be kept, compared and made in any process."""
+"""Requests for replays: values that can be stored, compared, and carried out in any process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
-"""How long a preempted pod keeps its resources when neither trace nor user says: Kubernetes' default."""
+"""The default time that a preempted pod keeps its resources, as in Kubernetes."""
 
 _unrolled: Lasting[Cluster] = Lasting()
 
@@ -62,41 +62,44 @@ _IN_JSON: Mapping[str, tuple[type, ...]] = {
     "twin": (str, NoneType),
     "alone": (str, NoneType),
 }
-"""What choices may be in JSON where they are not texts."""
+"""The types in JSON of choices that need not be texts."""
 
 
 @fixed(slots=False)
 class Request(Value):
-    """A replay that is asked for, with every choice; what can be checked without files is.
+    """A request for a replay, with every choice. It checks whatever can be checked without files.
 
-    It can be pickled if what is in it can: traces and clusters in memory can, and so can classes that are
-    found by their name in a module.
+    A request can be pickled if its content can: traces and clusters in memory can, and so can classes that a
+    module holds under their name.
 
     Attributes:
         trace: a trace file, in the canonical Parquet schema or in any format that a reader knows, or a trace.
-        plugin: a registered policy's name, or a policy class of your own; None for the one that the manifests
+        plugin: a registered policy's name, or a policy class of your own; None for the policy that the
+            manifests
             select.
-        cluster: manifests, a file or a folder, or a cluster; None for `<trace>.cluster.yaml` beside the
-            trace, else one made from the trace.
-        options: the policy's options that are given.
-        label: what to call the run; None for the policy's name.
+        cluster: manifests (a file or a folder), or a cluster. None for `<trace>.cluster.yaml` beside the
+            trace,
+            else for a cluster derived from the trace.
+        options: the given options of the policy.
+        label: the name of the run; None for the policy's name.
         on_preemption: what a preempted job loses.
-        grace_period: for jobs that do not say, microseconds.
-        startup: how long pods take until they are ready, for traces that do not say, microseconds.
+        grace_period: for jobs that do not give their own, microseconds.
+        startup: how long pods take to become ready, for traces without start-up times, microseconds.
         until: the last instant to play, microseconds since the origin; None plays to the end.
-        scale_arrivals: how many times as fast jobs arrive.
-        calibration: what to change of the trace and the cluster.
+        scale_arrivals: the factor by which jobs arrive faster.
+        calibration: changes to the trace and the cluster.
         output: the run becomes the folder `<output>/<trace>/<run>`.
         force: replay even if the same run is there already.
         keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        at_start: `empty` or `dump`, which world the replay begins in; None for what the dates say.
+        at_start: the world that the replay begins in, `empty` or `dump`; None lets the dates decide.
         unfinished: how long unfinished work of the manifests runs: `draw`, `drop`, `limit`, or a duration.
-        seed: of what is drawn for it.
+        seed: the seed for draws of `unfinished`.
         twin: which twin of the trace is replayed; None for the trace itself.
         alone: a ClusterQueue or ElasticQuota: only its jobs are replayed, with no more than its nominal
             quota; None for all jobs and quotas.
-        ignore_events: whether a plugin that does not hear of what changes of the cluster is replayed as if
-            nothing changed; otherwise it is an error.
+        ignore_events: whether a plugin that is not notified of cluster changes is replayed as if nothing
+            changed;
+            otherwise this is an error.
     """
 
     trace: Path | Trace
@@ -144,10 +147,10 @@ class Request(Value):
         alone: str | None = None,
         ignore_events: bool = False,
     ) -> None:
-        """Texts become what they stand for; see `harness.replay` for the arguments.
+        """Convert texts to values; see `harness.replay` for the arguments.
 
         Raises:
-            OptionError: a choice is out of its range, or of no type that it can have.
+            OptionError: a choice is out of range or has a wrong type.
         """
         check_arguments(
             {
@@ -199,7 +202,7 @@ class Request(Value):
 
     @property
     def called(self) -> str:
-        """What it is called in messages."""
+        """The name of the request in messages."""
         name = self.plugin if isinstance(self.plugin, str) else getattr(self.plugin, "__name__", None)
         called = self.label or name or "the plugin that the manifests select"
         called = called if self.twin is None else f"{called}, twin {self.twin.number}"
@@ -213,21 +216,22 @@ class Request(Value):
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Carry it out; where the same run is there already, answer that one.
+        """Carry out the request, or return the same run if it is already stored.
 
         Args:
-            plugins: what `harness.plugins.load()` gave; loaded when absent.
-            plan: what `plan` made of this request before, for those who have looked at it already.
+            plugins: the result of `harness.plugins.load()`; loaded if absent.
+            plan: the result of an earlier call of `plan` on this request.
             watch: called now and then with the simulated time and the number of jobs that have arrived.
             command: the command line that reproduces the run, for its provenance.
 
         Raises:
-            OptionError: an argument is of no type that it can have.
-            InputError: the trace, the manifests or an option cannot be used; all faults at once.
-            DecisionError: the policy decided what cannot be.
+            OptionError: an argument has a wrong type.
+            InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
+            DecisionError: the policy made an impossible decision.
             PolicyError: the policy raised an error of its own.
             RunError: the run folder cannot be written.
-            PluginError: a plugin failed in one of its hooks; after the replay the run is there all the same.
+            PluginError: a plugin failed in one of its hooks. If it failed after the replay, the run is
+                stored.
         """
         check_arguments({"plugins": plugins, "watch": watch})
         plugins = plugins or load()
@@ -244,11 +248,11 @@ class Request(Value):
         return run
 
     def plan(self, plugins: Plugins) -> Plan:
-        """The replay with all that it depends on, read and checked.
+        """Returns the plan of the replay, with all its inputs read and checked.
 
         Raises:
-            InputError: the trace, the manifests or an option cannot be used; all faults at once.
-            PolicyError: the policy does not follow what changes of the cluster.
+            InputError: the trace, the manifests or an option cannot be used; lists all faults at once.
+            PolicyError: the policy does not follow the changes of the cluster.
         """
         from harness.runs.hearing import check_heard
         from harness.trace.homes import homed
@@ -310,10 +314,10 @@ class Request(Value):
     def _shaken(
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
     ) -> Trace:
-        """The twin of a trace as it is replayed.
+        """Returns the twin of a trace as it is replayed.
 
         Raises:
-            OptionError: priorities are to be shaken that this request does not give.
+            OptionError: the twin shakes priorities that this request does not set.
         """
         from harness.trace.homes import homed
 
@@ -325,12 +329,12 @@ class Request(Value):
         return twin.of(trace)
 
     def to_json(self) -> dict[str, Any]:
-        """The request as plain values that JSON has; `from_json` makes it again.
+        """Returns the request as plain JSON values; `from_json` reverses this.
 
-        Paths stay as they are: relative ones are those of the process that carries it out.
+        Relative paths stay relative to the process that carries out the request.
 
         Raises:
-            OptionError: something in it is in memory only; says what.
+            OptionError: part of the request exists in memory only; the message names it.
         """
         steps = None if self.calibration is None else self.calibration.texts()
         kept = [
@@ -346,7 +350,7 @@ class Request(Value):
         ]
         if kept:
             raise OptionError(
-                f"request {self.called} has no JSON: {', '.join(kept)}",
+                f"request {self.called} cannot be written as JSON: {', '.join(kept)}",
                 hint="give paths, registered plugins, and options as texts; pickle takes values in memory",
             )
         texts = {"trace": str(self.trace), "cluster": None if self.cluster is None else str(self.cluster)}
@@ -364,15 +368,15 @@ class Request(Value):
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Request:
-        """A request from what `to_json` gave; a trace is all that it must name.
+        """Make a request of the values that `to_json` returned; only the trace is required.
 
         Raises:
-            OptionError: it is no request, or a choice is out of its range.
+            OptionError: the value is no request, or a choice is out of range.
         """
         if not isinstance(document, Mapping):
             raise OptionError(
                 f"a request is read from a mapping, and this is {_about(document)}",
-                hint="of a text, json.loads makes one",
+                hint="json.loads makes one from a text",
             )
         values = {**document}
         if values.pop("schema", None) != _SCHEMA:
@@ -389,10 +393,10 @@ class Request(Value):
 
 
 def _label_of(policy: PolicySpec) -> str:
-    """What a run is called by its policy.
+    """Returns the default label of a run: its policy's name.
 
     Raises:
-        OptionError: a policy has a name that cannot be a label, such as that of a lambda.
+        OptionError: the policy's name cannot be a label, such as that of a lambda.
     """
     try:
         return checked_label(policy.name)
@@ -401,11 +405,11 @@ def _label_of(policy: PolicySpec) -> str:
 
 
 def _policy(plugin: str | PolicyFactory, plugins: Plugins) -> PolicySpec:
-    """The policy of a name, or of a class or function.
+    """Returns the policy for a name, a class or a function.
 
     Raises:
         PluginError: there is no policy of that name.
-        OptionError: the class declares options that cannot be.
+        OptionError: the class declares invalid options.
     """
     if isinstance(plugin, str):
         return plugins.policy(plugin)
@@ -436,10 +440,10 @@ def _twin(text: str) -> Twin:
 
 
 def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
-    """A calibration of the texts of its steps.
+    """Returns a calibration from the texts of its steps.
 
     Raises:
-        OptionError: there is no such step, or a text is not understood.
+        OptionError: a step is unknown, or its text is invalid.
     """
     known = [item.name for item in fields(Calibration)]
     for name, text in (steps or {}).items():
@@ -451,11 +455,11 @@ def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether JSON has a value, and gives it back as it was."""
+    """Returns True if JSON can hold a value and give it back unchanged."""
     return value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value))
 
 
 def _about(value: object) -> str:
-    """A value in memory, for messages."""
+    """Describes a value in memory, for messages."""
     name = getattr(value, "__qualname__", None)
     return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""What a finished run is the answer to: the request that was made for it, or the same made again."""
+"""Finds the request that a finished run answers: the original one, or an equal one made from its record."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:
-    """What a run is the answer to: what was asked for, or the same as far as the run says it.
+    """Returns the request that a run answers: the original one, or one made from the run's record.
 
     Args:
         run: the run.
-        plugins: what it uses.
-        has: for messages, what there is of what is to be made, such as `has no twins, and `.
-        option: the option of `harness replay` that makes the run with what is to be made.
+        plugins: the plugins that it uses.
+        has: for messages, what the run lacks, such as `has no twins, and `.
+        option: the option of `harness replay` that makes the run with what it lacks.
 
     Raises:
-        RunError: asked for again it would be another run, or none; says why.
+        RunError: the same request would now give another run, or none; says why.
     """
     if (quota := run.info["settings"].get("alone")) is not None:
         raise RunError(
@@ -45,16 +45,16 @@ def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--is
             f"{run.path} {has}cannot be replayed: {error.message}", hint=_replaying(run, option)
         ) from error
     if found != run.info["run"]:
-        why = "the code, the trace, the manifests or what was done to them is not the same now"
+        why = "the code, the trace, the manifests or the changes to them are different now"
         raise RunError(f"{run.path} {has}cannot be replayed: {why}", hint=_replaying(run, option))
     return request
 
 
 def _told(run: Run, plugins: Plugins) -> Request:
-    """The request that a run tells of.
+    """Returns the request that a run's record describes.
 
     Raises:
-        InputError: its cluster cannot be read once more.
+        InputError: the run's cluster cannot be read again.
     """
     info, settings = run.info, run.info["settings"]
     calibration = Calibration.parse(**settings.get("calibration", {}))
@@ -79,10 +79,10 @@ def _told(run: Run, plugins: Plugins) -> Request:
 
 
 def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration) -> Cluster | Path | None:
-    """The cluster of a run before it was scaled; None where it was made from the trace.
+    """Returns the cluster of a run before scaling; None if it was derived from the trace.
 
     Raises:
-        InputError: it is not known what it was read from, or that cannot be read.
+        InputError: its source is unknown or cannot be read.
     """
     provenance = info["provenance"]
     source, files = provenance["cluster"], provenance.get("cluster_files")
@@ -106,14 +106,14 @@ def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration
 
 
 def _is_there(source: str) -> bool:
-    """Whether what a cluster is called is what it can be read from."""
+    """Returns True if the cluster's source is a path that can be read."""
     from harness.cluster.yaml.sources import sources
 
     return all(path.exists() for path in sources(Path(source)))
 
 
 def _replaying(run: Run, option: str) -> str:
-    """What to do instead: its command, with an option in place of the same one that it had before."""
+    """Returns the command to use instead, with an option in place of the same one that it had before."""
     command = run.info["provenance"].get("command")
     if not command:
         called = {
@@ -127,7 +127,7 @@ def _replaying(run: Run, option: str) -> str:
 
 
 def _without(command: list[str], option: str) -> Iterator[str]:
-    """The words of a command but for an option and its value, if it has one."""
+    """Yields the words of a command without an option and its value."""
     name, *value = option.split()
     words = iter(command)
     for word in words:

@@ -1,4 +1,4 @@
-"""A finished replay: a folder of tables, and what it says of itself."""
+"""A finished replay: a folder of tables, and a record of how they were made."""
 
 from __future__ import annotations
 
@@ -24,16 +24,19 @@ if TYPE_CHECKING:
     from harness.runs.request import Request
 
 ISOLATED = "isolated"
-"""The key of `run.json` under which sentences stand about what was measured of quotas that are alone."""
+"""The key of `run.json` for sentences about measurements of quotas that are alone."""
 
 IDLE = "idle_causes"
-"""The key of `run.json` under which sentences stand about what was judged of why jobs wait."""
+"""The key of `run.json` for sentences about the judged causes of waiting."""
 
 WINDOWS = "windows"
-"""The key of `run.json` under which stands what was measured over other windows than the run's own."""
+"""The key of `run.json` for measurements over other windows than the run's own."""
 
 REFUSED = "refused_at_arrival"
-"""The key of `run.json` with the rows of jobs that were refused at their arrival: pieces, first and last."""
+"""The key of `run.json` for rows of jobs that were rejected at their arrival.
+
+Each range of rows is given by its first and its last one.
+"""
 
 _BATCH = 1 << 18  # rows
 _NAMED = 3
@@ -41,25 +44,25 @@ _KEEP_ALL = "replay it with keep='all'"
 
 
 Keep: TypeAlias = Literal["all", "metrics", "nothing"]
-"""What is kept of a run: all its tables, its metrics and `run.json`, or no file."""
+"""The parts of a run to keep: all its tables, its metrics and `run.json`, or no file."""
 
 
 class Run:
     """A finished replay.
 
     Args:
-        path: its folder; None where nothing was kept.
-        info: what `run.json` says.
-        stored: whether it had been there before it was asked for.
-        measured_again: whether it had been there with other metrics, and was measured anew.
-        metrics: the table of that name, where nothing was kept.
-        checked: tables that are known to be as they were written.
-        short: tables that are in memory as well, or instead.
+        path: its folder; None if nothing was kept.
+        info: the content of `run.json`.
+        stored: whether the run existed before it was requested.
+        measured_again: whether it existed with other metrics, and was measured again.
+        metrics: the table of metrics, if nothing was kept.
+        checked: tables known to be as they were written.
+        short: tables that are in memory, as well as in files or instead.
 
     Attributes:
-        request: what it is the answer to, as long as the process lasts that asked; None for runs that were
-            opened, or come from another process.
-        memory: question -> what was found of it, while the run is `asked_much`; else None.
+        request: the request that the run answers, within the process that made it; None for runs that were
+            opened or come from another process.
+        memory: question -> answer, while the run is `asked_much`; otherwise None.
     """
 
     def __init__(
@@ -85,11 +88,11 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path, *, stored: bool = False) -> Run:
-        """A run from its folder.
+        """Open a run from its folder.
 
         Raises:
             RunError: the folder is no run, is incomplete, or has another schema.
-            OptionError: it is no path.
+            OptionError: `path` is no path.
         """
         if not isinstance(path, (str, PathLike)):
             raise wrong("path", "the folder of a run, a text or a Path", path)
@@ -107,7 +110,7 @@ class Run:
         return f"<Run {self.info['run']} of {self.info['trace']['name']}, {jobs}>"
 
     def _repr_html_(self) -> str:
-        """Its figures over all jobs, for a notebook."""
+        """Returns the figures over all jobs as HTML, for a notebook."""
         from html import escape
 
         from harness.analysis.comparison import Comparison
@@ -118,7 +121,7 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """Its folder.
+        """The run's folder.
 
         Raises:
             RunError: nothing was kept.
@@ -129,22 +132,25 @@ class Run:
 
     @property
     def kept(self) -> Keep:
-        """What is there of it: `all` tables, or the `metrics` only; of `nothing` these are in memory."""
+        """The parts that are there: `all` tables or only the `metrics`.
+
+        With `nothing`, metrics are in memory.
+        """
         return "nothing" if self._path is None else self.info.get("kept", "all")
 
     @property
     def label(self) -> str:
-        """What it is called in tables."""
+        """The run's name in tables."""
         return str(self.info["label"])
 
     @property
     def window(self) -> Window:
-        """From the first submission to the last end, release or decision."""
+        """The time from the first submission to the last end, release or decision."""
         return Window(*self.info["window"])
 
     @property
     def stopped(self) -> Livelock | None:
-        """What ended it before its end: preemptions that went nowhere; None where nothing did."""
+        """The livelock of preemptions that stopped the run early; None if nothing did."""
         found = self.info["outcome"].get("stopped")
         if found is None:
             return None
@@ -154,7 +160,7 @@ class Run:
 
     @property
     def cut_at(self) -> int | None:
-        """When it was cut short, by `--until` or since it went nowhere; None where it ended by itself."""
+        """When the run was cut short, by `--until` or by a livelock; None if it ended by itself."""
         if self.stopped is not None:
             return self.window.end
         until: int | None = self.info["settings"].get("until_us")
@@ -162,63 +168,63 @@ class Run:
 
     @property
     def is_record(self) -> bool:
-        """Whether it is what a trace says happened, and no simulation."""
+        """True if the run records the events of a trace, rather than a simulation."""
         return bool(self.info["policy"].get("record"))
 
     @property
     def without_run_times(self) -> str:
         """A sentence that says why the run times of some jobs are unknown; "" if all are known.
 
-        If some are unknown, the waits of other jobs and the losses mean nothing.
+        If some are unknown, the waits of other jobs and the losses are meaningless.
         """
         return str(self.info.get("unfinished", {}).get("unknown", ""))
 
     @property
     def windows(self) -> dict[str, list[Measurement]]:
-        """What was measured again over other windows, or of other jobs, see `shared_window` of the metrics.
+        """Measurements over other windows or of other jobs; see `shared_window` of the metrics.
 
-        Twins that are compared with others have such (`harness.studies.twins`).
+        Twins that are compared with others have them (`harness.studies.twins`).
         """
         found: Mapping[str, list[list[Any]]] = self.info.get(WINDOWS, {})
         return {key: [Measurement(*row) for row in rows] for key, rows in found.items()}
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
-        """The metrics that failed -> a sentence that names their plugin, and how they failed."""
+        """The metrics that failed -> a sentence that names their plugin and the failure."""
         return dict(self.info.get("unmeasured", {}))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What must be known of metrics on request, and of jobs that were left waiting, in sentences."""
+        """Sentences that readers need about requested metrics, and about jobs that were left waiting."""
         asleep: Sequence[str] = self.info["outcome"].get("asleep", ())
         return (*self.info.get(ISOLATED, ()), *self.info.get(IDLE, ()), *([_slept(asleep)] if asleep else []))
 
     @property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> amount of the whole cluster."""
+        """Resource -> the capacity of the whole cluster."""
         return dict(self.info["cluster"]["capacity"])
 
     @cached_property
     def epochs(self) -> list[Epoch]:
-        """The spans of time between changes of the cluster, in order; one where nothing changes."""
+        """The spans of time between changes of the cluster, in order; one span if nothing changes."""
         return epochs(self.info["cluster"])
 
     def capacity_steps(self, resource: str) -> list[Step]:
-        """Since when there is how much of a resource; one step where that never changes."""
+        """Returns the cluster's capacity of a resource over time; one step if it never changes."""
         return steps(self.epochs, lambda cluster: cluster["capacity"].get(resource))
 
     def nominal_steps(self, quota: str, resource: str) -> list[Step]:
-        """Since when a quota has how much of a resource of its own; None while it has none."""
+        """Returns a quota's own nominal amount of a resource over time; None while it has none."""
         return steps(
             self.epochs, lambda cluster: cluster["queues"].get(quota, {}).get("nominal", {}).get(resource)
         )
 
     def capacity_time(self, resource: str, window: Window) -> int | None:
-        """Resource-time of all that there is within a window; None of a resource without a limit at any time.
+        """Returns the capacity of a resource integrated over a window; None if it is unlimited at any time.
 
         Args:
             resource: the resource.
-            window: from when until when.
+            window: the window.
         """
         total, until = 0, window.end
         for begin, cluster in reversed(self.epochs):
@@ -235,17 +241,17 @@ class Run:
 
     @property
     def resources(self) -> list[str]:
-        """What jobs of the trace ask for, sorted."""
+        """The resources that jobs of the trace request, sorted."""
         return list(self.info["trace"]["resources"])
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """One row a job, in order of arrival."""
+        """One row per job, in order of arrival."""
         return self._read("jobs")
 
     @cached_property
     def decisions(self) -> pl.DataFrame:
-        """One row a decision, in order."""
+        """One row per decision, in order."""
         return self._read("decisions")
 
     @cached_property
@@ -260,7 +266,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """One row a measured value; see `harness.plugins.scopes` for what scopes mean."""
+        """One row per measured value; `harness.plugins.scopes` explains the scopes."""
         if self._metrics is not None:  # measured just now
             return self._metrics
         return as_now(self._read("metrics"), self.info["cluster"])
@@ -270,19 +276,19 @@ class Run:
             return self.scan(table).collect()
 
     def check(self) -> None:
-        """Make sure that all tables are as they were written.
+        """Check that all tables are as they were written.
 
         Raises:
-            RunError: one is damaged.
+            RunError: a table is damaged.
         """
         for table in () if self._path is None else tables_of(self.info):
             self.file(table)
 
     def file(self, table: str) -> Path:
-        """The file of one of `TABLES`, which is as it was written.
+        """Returns the file of one of `TABLES`, after checking that it is as it was written.
 
         Raises:
-            RunError: it is damaged, or was not kept.
+            RunError: the table is damaged, or was not kept.
         """
         self._has(table)
         if table not in self._checked:
@@ -294,10 +300,10 @@ class Run:
         return path
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """One of `TABLES`, lazily.
+        """Returns one of `TABLES`, lazily.
 
         Raises:
-            RunError: it is damaged, or was not kept.
+            RunError: the table is damaged, or was not kept.
         """
         if table == "metrics" and self._metrics is not None:
             return self._metrics.lazy()
@@ -309,7 +315,7 @@ class Run:
         return frame
 
     def micros(self, table: str) -> pl.LazyFrame:
-        """One of `TABLES` with all times as integers, microseconds since the trace's origin.
+        """Returns one of `TABLES` with all times as integers, microseconds since the trace's origin.
 
         Durations (`duration`, `lost`, ...) become integers too.
         """
@@ -321,10 +327,11 @@ class Run:
         return frame.select(self._micros(frame.collect_schema()))
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Some columns of one of `TABLES`, in order and piece by piece, with times as in `micros`.
+        """Yields some columns of one of `TABLES`, in order and in batches, with times as in `micros`.
 
-        For what is found out of tables that are longer than memory is large. There is always a piece; that of
-        an empty table is empty.
+        Meant for questions to tables that exceed memory. There is always at least one batch; that of an empty
+        table
+        is empty.
         """
         names = list(columns)
         if table in self._short:
@@ -337,13 +344,13 @@ class Run:
             yield from self._pieces(table, names)
 
     def columns(self, table: str, *names: str) -> pl.DataFrame:
-        """Some columns of one of `TABLES` as a whole, with times as in `micros`."""
+        """Returns some columns of one of `TABLES` as a whole, with times as in `micros`."""
         first, *others = self.batches(table, names)
         return pl.concat([first, *others]) if others else first
 
     @contextmanager
     def asked_much(self) -> Iterator[None]:
-        """While the block runs, what is read of short tables is kept in `memory`, for the next question."""
+        """Keep, during the block, what is read of short tables in `memory`, for further questions."""
         before, self.memory = self.memory, {} if self.memory is None else self.memory
         try:
             yield
@@ -351,7 +358,7 @@ class Run:
             self.memory = before
 
     def _rows(self, table: str) -> int:
-        """How many rows a table has."""
+        """Returns how many rows a table has."""
         known = {} if self.memory is None else self.memory
         key = ("rows", table)
         if key not in known:
@@ -360,7 +367,7 @@ class Run:
         return int(known[key])
 
     def _few(self, table: str) -> pl.DataFrame:
-        """All of a table with few rows."""
+        """Returns all of a table with few rows."""
         assert self.memory is not None
         key = ("few", table)
         if key not in self.memory:
@@ -369,7 +376,7 @@ class Run:
         return found
 
     def _remembered(self, table: str, names: list[str]) -> Iterator[pl.DataFrame]:
-        """What `batches` answers, from columns that stay in memory; of a long table these are the numbers."""
+        """Yields the batches from columns that stay in memory; of a long table only numbers and times do."""
         assert self.memory is not None
         known: dict[str, pl.Series] = self.memory.setdefault(("columns", table), {})
         missing = [name for name in names if name not in known]
@@ -386,7 +393,7 @@ class Run:
             yield pl.DataFrame([piece[name] for name in names])
 
     def _pieces(self, table: str, names: list[str] | None) -> Iterator[pl.DataFrame]:
-        """What `batches` answers, read from the file; None stands for all columns."""
+        """Yields the batches, read from the file; None stands for all columns."""
         with reading(self.path):
             file = pl.scan_parquet(self.file(table), glob=False)
             rows = self._rows(table)
@@ -419,21 +426,21 @@ class Run:
 
 
 def _slept(jobs: Sequence[str]) -> str:
-    """A sentence: jobs waited although they could have started, for a policy that was not called again."""
+    """Returns a sentence about jobs that waited although they could have started, for want of a cycle."""
     named = ", ".join(jobs[:_NAMED]) + (f" and {len(jobs) - _NAMED:,} more" if len(jobs) > _NAMED else "")
     wait, ask = ("1 job waits", "it asks") if len(jobs) == 1 else (f"{len(jobs):,} jobs wait", "they ask")
     return (
-        f"at the end {wait} although all that {ask} for is free: {named}. No cycle was to come: a later "
-        "arrival, an end, or a Wake that the policy asks for would have led to one"
+        f"at the end {wait} although everything that {ask} for is free: {named}. No further cycle was "
+        f"due: only a later arrival, an end, or a Wake that the policy asks for leads to one"
     )
 
 
 def opened(runs: object) -> list[Run]:
-    """Runs, of runs or their folders.
+    """Returns runs, given runs or their folders.
 
     Raises:
-        RunError: this is one run and not several, or a folder is no run.
-        OptionError: they are something else.
+        RunError: there is one run instead of several, or a folder is no run.
+        OptionError: a value is neither a run nor a folder.
     """
     wanted = "a list of runs or their folders"
     if isinstance(runs, (Run, str, PathLike)):  # of a text, each letter would be taken for a folder

@@ -1,4 +1,4 @@
-"""What tells whether a run is as it was written: sums of its tables, and one of `run.json` itself."""
+"""Checksums of a run's tables and of `run.json` itself, which tell whether they are as they were written."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from pathlib import Path
 from typing import Any
 
 SUM = "sha256"
-"""The key under which a sum stands: of a table in `tables`, of the whole document in `provenance`."""
+"""The key of a checksum: of a table in `tables`, of the whole document in `provenance`."""
 
 
 def seal_tables(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Table -> its size and the sum of its bytes."""
+    """Returns table -> its size and the checksum of its bytes."""
     return {name: _of_file(folder / f"{name}.parquet") for name in names}
 
 
 def seal_info(info: Mapping[str, Any]) -> dict[str, Any]:
-    """What `run.json` is to say, with the sum of it all.
+    """Returns the content of `run.json` with a checksum of it all.
 
-    The sum stands where all is that may differ between repeats of one run.
+    The checksum is under `provenance`, with everything else that may differ between repeats of one run.
     """
     return {**info, "provenance": {**info["provenance"], SUM: _of_info(info)}}
 
 
 def is_sealed(info: Mapping[str, Any]) -> bool:
-    """Whether a run has sums; those of version 2 have none."""
+    """Returns True if a run has checksums; runs of schema 2 have none."""
     return bool(info["schema"] != "2")
 
 
 def info_is_whole(info: Mapping[str, Any]) -> bool:
-    """Whether what `run.json` says is what was written."""
+    """Returns True if the content of `run.json` is unchanged since it was written."""
     return bool(info["provenance"].get(SUM) == _of_info(info))
 
 
 def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | None:
-    """What is wrong with the bytes of a table, if anything is.
+    """Returns the fault in a table's bytes, or None.
 
     Raises:
         OSError: the file cannot be read.
@@ -50,7 +50,10 @@ def table_fault(folder: Path, name: str, sealed: Mapping[str, Any]) -> str | Non
 
 
 def _of_info(info: Mapping[str, Any]) -> str:
-    """The sum of a document without the sum; equal documents have equal ones, read or written."""
+    """Returns the checksum of a document without its checksum.
+
+    Equal documents have equal checksums, whether read or written.
+    """
     provenance = {key: value for key, value in info["provenance"].items() if key != SUM}
     text = json.dumps({**info, "provenance": provenance}, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

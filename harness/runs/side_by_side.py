@@ -1,6 +1,6 @@
-"""Carries out several requests in several processes, as one process would: the same runs, the same errors.
+"""Carries out requests in several processes, with the same runs and errors as in one process.
 
-Each process carries out one request after the other. They are started anew (`spawn`), so that they share
+Each process carries out one request after the other. Processes are started anew (`spawn`), so that they share
 nothing with this one. They end when this one asks them to, or is gone, and leave nothing half-written.
 """
 
@@ -39,7 +39,7 @@ _PATIENCE = 10.0  # seconds for a process to tidy up
 Outcome: TypeAlias = Run | BaseException
 Outcomes: TypeAlias = Generator[tuple[int, Outcome], None, None]
 Watch: TypeAlias = Callable[[int, int, int], None]
-"""Gets the number of a request, the simulated time, and how many jobs have arrived."""
+"""Receives the number of a request, the simulated time, and how many jobs have arrived."""
 
 
 def carry_out(
@@ -51,22 +51,21 @@ def carry_out(
     watch: Watch | None = None,
     command: str | None = None,
 ) -> Outcomes:
-    """Carry out requests; answers the number of each with its run, or its error, as soon as it is over.
+    """Carry out requests; yields the number of each with its run or its error, as soon as it is over.
 
-    What one of them fails with does not keep the others from being carried out. Where the iterator is closed,
-    what is being replayed is given up.
+    An error in one request does not stop the others. Closing the iterator abandons the replays under way.
 
     Args:
-        requests: what is asked for.
-        plugins: what all of them use.
-        plans: the plans of the requests where they were made already; other processes make their own.
-        workers: how many at once; each in a process of its own if more than one. By default as many as there
-            are cores and memory for (`workers_for`), and one where requests cannot go to other processes.
-        watch: hears now and then how far they have come.
+        requests: the requests.
+        plugins: the plugins that all requests use.
+        plans: the plans of requests that have them already; other processes make their own.
+        workers: how many requests to carry out at once, each in its own process if more than one. The default
+            is what cores and memory allow (`workers_for`), and one if requests cannot go to other processes.
+        watch: receives the progress now and then.
         command: the command line that reproduces the runs, for their provenance.
 
     Raises:
-        OptionError: more than one process is asked for, and something cannot go there.
+        OptionError: several processes are requested, and something cannot go to another process.
     """
     if workers is not None and workers < 1:
         raise OptionError(f"workers: {workers} is not a number of processes")
@@ -82,15 +81,15 @@ def carry_out(
 
 
 def runs_of(requests: Sequence[Request], outcomes: Mapping[int, Outcome]) -> list[Run]:
-    """The run of each request.
+    """Returns the run of each request.
 
     Args:
-        requests: what was asked for.
-        outcomes: what came of each, by its number.
+        requests: the requests.
+        outcomes: the outcome of each, by its number.
 
     Raises:
-        ReplayError: some of several failed; names them, and has the runs of the others.
-        BaseException: what the only one failed with, or a defect of any of them, with a note that names it.
+        ReplayError: some of several requests failed; names them, and has the runs of the others.
+        BaseException: the error of the only request, or a defect in any of them, with a note that names it.
     """
     numbers = range(len(requests))
     errors = {at: error for at in numbers if isinstance(error := outcomes[at], BaseException)}
@@ -126,7 +125,7 @@ def _here(
     watch: Watch | None,
     command: str | None,
 ) -> Outcomes:
-    """One after the other in this process."""
+    """Carry out the requests one after the other in this process."""
     for number, (request, plan) in enumerate(zip(requests, plans, strict=True)):
         told = None if watch is None else _of(number, watch)
         try:
@@ -139,7 +138,7 @@ def _here(
 
 
 def _told(error: BaseException) -> BaseException:
-    """What a replay failed with; where a plugin wanted to end the process, that it did."""
+    """Returns the error of a replay; a PluginError if a plugin wanted to end the process."""
     if not isinstance(error, SystemExit):
         return error
     told = PluginError(f"a plugin called sys.exit({error.code!r})", hint="--debug shows where")
@@ -155,10 +154,10 @@ def _of(number: int, watch: Watch) -> Callable[[int, int], None]:
 
 
 class _Trial(pickle.Pickler):
-    """Finds out whether a value can be pickled, without the traces and clusters in it, which always can."""
+    """Tests whether a value can be pickled, skipping the traces and clusters in it, which always can."""
 
     def persistent_id(self, obj: Any) -> str | None:
-        """Something in place of what is large."""
+        """Returns a substitute for large objects."""
         if isinstance(obj, type) and obj.__module__ == "__main__" and not _has_file("__main__"):
             raise pickle.PicklingError(f"{obj.__qualname__} is in no module that can be imported")
         return type(obj).__name__ if isinstance(obj, (Trace, Cluster)) else None
@@ -169,7 +168,7 @@ def _has_file(module: str) -> bool:
 
 
 def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
-    """Why requests cannot go to other processes; None if they can."""
+    """Returns why requests cannot go to other processes; None if they can."""
     for what, value in (("plugins", plugins), *((f"request {each.called}", each) for each in requests)):
         try:
             _Trial(BytesIO()).dump(value)
@@ -182,7 +181,7 @@ def _fault(requests: Sequence[Request], plugins: Plugins) -> str | None:
 
 
 class _Worker:
-    """A process, and what it is doing: the number of a request, or None."""
+    """A process, and its task: the number of a request, or None."""
 
     def __init__(self, plugins: Plugins) -> None:
         from multiprocessing import get_context
@@ -201,14 +200,14 @@ class _Worker:
         theirs.close()
 
     def begin(self, number: int, request: Request, command: str | None, *, watched: bool) -> None:
-        """Have it carry out a request."""
+        """Make the process carry out a request."""
         self.number = number
         with suppress(OSError):  # it is gone, which its end says too
             self.pipe.send_bytes(pickle.dumps((request, command, watched)))
 
 
 class _Processes:
-    """The processes of one call, and what is still to be done."""
+    """The processes of one call, and the requests that are left to do."""
 
     def __init__(
         self,
@@ -226,7 +225,7 @@ class _Processes:
         self._workers: list[_Worker] = []
 
     def outcomes(self) -> Outcomes:
-        """The number of each request with its run or its error, as soon as it is over."""
+        """Yields the number of each request with its run or its error, as soon as it is over."""
         from multiprocessing.connection import wait
 
         try:
@@ -243,7 +242,7 @@ class _Processes:
             self._end()
 
     def _next(self, worker: _Worker) -> None:
-        """Give a process something to do; it ends where there is nothing."""
+        """Give a process its next request, or end it if there is none."""
         worker.number = None
         if self._left:
             number = self._left.popleft()
@@ -253,7 +252,7 @@ class _Processes:
             worker.pipe.close()
 
     def _heard(self, worker: _Worker) -> Outcomes:
-        """What a process has to say, or that it is gone."""
+        """Yields outcomes from a process's message, or from its death."""
         number = worker.number
         assert number is not None
         try:
@@ -273,7 +272,7 @@ class _Processes:
             yield number, _unpacked(about[0])
 
     def _lost(self, worker: _Worker) -> ReplayError:
-        """Why a process is gone that had something to do."""
+        """Returns an error that says why a busy process is gone."""
         assert worker.number is not None
         self._workers.remove(worker)
         worker.pipe.close()
@@ -311,7 +310,7 @@ class _Processes:
 
 
 def _tidy(request: Request) -> None:
-    """Remove what a process left that could not."""
+    """Remove files that a process left because it could not clean up."""
     with suppress(OSError):
         for folder in request.output.iterdir():
             clear(folder)
@@ -334,7 +333,7 @@ def _end(_: int, __: object) -> NoReturn:
 
 
 def _work(pipe: Connection, plugins: Plugins) -> None:
-    """Carry out requests that come by a pipe, until it is closed."""
+    """Carry out requests that arrive through a pipe, until it is closed."""
     from harness.runs.child_processes import heed_signals
 
     try:
@@ -378,7 +377,7 @@ def _reports(pipe: Connection) -> Callable[[int, int], None]:
 
 
 def _packed(outcome: Outcome) -> bytes:
-    """A run or an error as bytes; of an error that cannot be pickled the text."""
+    """Returns a run or an error as bytes; only the text of an error that cannot be pickled."""
     if isinstance(outcome, BaseException):
         outcome.add_note("".join(traceback.format_exception(outcome)))
     try:
@@ -391,9 +390,9 @@ def _packed(outcome: Outcome) -> bytes:
 
 
 def _why_not_begun() -> str:
-    """What to do about a program that a new process could not begin: it reads it from its file again."""
+    """Returns what to do if a new process could not load the program from its file."""
     main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if getattr(main, "__spec__", None) is None and file is not None and not Path(file).exists():
         return f"the program is not in a file ({file}) that another process could read: give workers=1"
-    return "a script that replays side by side does so under: if __name__ == '__main__'"
+    return "a script that replays in parallel must do so under: if __name__ == '__main__'"

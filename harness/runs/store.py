@@ -1,4 +1,4 @@
-"""Where runs are kept: each a folder that is written aside and renamed, so that it is whole or absent."""
+"""The store of runs. Each run's folder is written aside and renamed, so that it is whole or absent."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ class Store:
     """Runs under one folder, as `<root>/<trace>/<run>`.
 
     Args:
-        root: the folder; made when the first run is kept.
+        root: the folder; created when the first run is kept.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, plan: Plan) -> Path:
-        """Where a plan's run is kept."""
+        """Returns the folder of a plan's run."""
         return self.root / plan.folder
 
     def find(self, plan: Plan, plugins: Plugins, keep: Keep = "all") -> Run | None:
-        """The run of a plan if it is there and whole; measured again if other metrics, or other code, did it.
+        """Returns the run of a plan if it is there and whole.
 
-        One that keeps less is not the answer, nor one that lacks what is to be measured, nor one of unknown
-        code. What processes that died left beside it is removed.
+        It is measured again if other metrics, or other code, measured it. A run that keeps less, lacks a
+        metric on
+        request, or is of unknown code is no answer. Remains of dead processes beside it are removed.
 
         Raises:
-            RunError: it is to be measured again, and cannot be written.
+            RunError: the run must be measured again, and cannot be written.
         """
         path = self.path(plan)
         clear(path.parent)
@@ -74,7 +75,7 @@ class Store:
         watch: Callable[[int, int], None] | None = None,
         command: str | None = None,
     ) -> Run:
-        """Replay a plan and keep the run, or what is to be kept of it; a run of the same name is replaced.
+        """Replay a plan and keep the run, as far as `keep` says; replaces a run of the same name.
 
         Raises:
             RunError: the folder cannot be written.
@@ -96,16 +97,16 @@ def added(
     about: Mapping[str, Any],
     further: Mapping[str, Mapping[str, pl.Series]] | None = None,
 ) -> Run:
-    """The run with further metrics; those of these names that it had are replaced. It is kept.
+    """Add metrics to a run and store it; they replace metrics of the same names.
 
     Args:
         run: the run.
-        rows: what was measured.
-        about: what `run.json` is to say of it.
-        further: tables that it is to have besides, which have no times.
+        rows: the further measurements.
+        about: further entries of `run.json`.
+        further: further tables, without times.
 
     Raises:
-        RunError: a table of the run is damaged, or it cannot be written.
+        RunError: a table of the run is damaged, or the run cannot be written.
     """
     with _written(run.path) as folder:
         info = add_into(folder, run, rows, about, further or {})
@@ -113,15 +114,15 @@ def added(
 
 
 def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: Keep) -> Run:
-    """The run with what was measured of it over other windows beside its own. It is kept.
+    """Add measurements over other windows to a run and store it.
 
     Args:
-        run: the run, all of whose tables are there.
-        windows: what the windows are called -> what was measured over them.
-        keep: what is kept of the run, `all` or the `metrics`.
+        run: a run that has all its tables.
+        windows: name of a window -> the measurements over it.
+        keep: the parts of the run to keep, `all` or the `metrics`.
 
     Raises:
-        RunError: a table of the run is damaged, or it cannot be written.
+        RunError: a table of the run is damaged, or the run cannot be written.
     """
     with _written(run.path) as folder:
         info = write_windows(folder, run, windows, keep)
@@ -129,7 +130,7 @@ def with_windows(run: Run, windows: Mapping[str, Sequence[Measurement]], keep: K
 
 
 def _again(run: Run, info: Mapping[str, Any]) -> Run:
-    """A run that was written once more."""
+    """Returns a run that was written once more."""
     found = Run(run.path, info, stored=run.stored, measured_again=run.measured_again)
     found.request = run.request
     return found
@@ -137,10 +138,10 @@ def _again(run: Run, info: Mapping[str, Any]) -> Run:
 
 @contextmanager
 def aside() -> Iterator[Path]:
-    """A folder for a run that is not kept; what dead processes left of theirs is removed.
+    """Make a temporary folder for a run that is not kept, and remove folders that dead processes left.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: the folder cannot be written.
     """
     place = Path(gettempdir()) / "run"
     try:
@@ -151,16 +152,16 @@ def aside() -> Iterator[Path]:
     except (OSError, UnwritableError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise RunError(
-            f"{place.parent} cannot be written: {reason or error}", hint="TMPDIR says where else"
+            f"{place.parent} cannot be written: {reason or error}", hint="set TMPDIR to another folder"
         ) from error
 
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
-    """A new folder for a run, which takes its place when the block ends well.
+    """Make a new folder for a run, which replaces the old one when the block ends without an error.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: the folder cannot be written.
     """
     try:
         _nameable(path)
@@ -174,6 +175,6 @@ def _written(path: Path) -> Iterator[Path]:
 
 
 def _nameable(path: Path) -> None:
-    """Refuse a name that no folder can have: with a null character, or with bytes that are no UTF-8."""
+    """Refuse a name that no folder can have: with a null character, or with bytes that are not UTF-8."""
     if "\0" in str(path) or any("\ud800" <= char <= "\udfff" for char in str(path)):
         raise OSError(EINVAL, "no folder can have this name")

@@ -1,4 +1,4 @@
-"""Whose quota the jobs of a queue count against, and under which name a run keeps that queue apart.
+"""Finds the quota that jobs of a queue count against, and the name by which a run distinguishes the queue.
 
 A trace's queue is a LocalQueue of the row's namespace, a ClusterQueue, or a quota. One name may stand for
 different quotas in different namespaces. Labels of pods may name other quotas than their queue does.
@@ -32,8 +32,8 @@ class Tenants(NamedTuple):
     """The queues of a trace on a cluster.
 
     Attributes:
-        names: for each job its queue; `<namespace>/<queue>` where a queue's name stands for several quotas,
-            and `<namespace>/<queue>/<quota>` where it does so in one namespace, because labels name quotas.
+        names: each job's queue. It is `<namespace>/<queue>` if a queue's name stands for several quotas, and
+            `<namespace>/<queue>/<quota>` if labels name several quotas within one namespace.
         quotas: every such name, sorted -> the ClusterQueue or ElasticQuota behind it, or None.
         by_label: whether some jobs of one namespace and queue have several names.
     """
@@ -44,13 +44,14 @@ class Tenants(NamedTuple):
 
 
 def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
-    """Tell queues apart by the quota behind them.
+    """Distinguish queues by the quota behind them.
 
     Args:
-        jobs: has the columns `namespace` and `queue`, and `QUOTA_NAME` where labels name quotas.
-        cluster: what the trace is replayed on.
-        by_elastic_quotas: whether jobs count against ElasticQuotas where both kinds are behind a queue
-            (`PolicySpec.admits_by_elastic_quotas`), and not against ClusterQueues.
+        jobs: has the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
+        cluster: the cluster of the replay.
+        by_elastic_quotas: whether jobs count against the ElasticQuota, not the ClusterQueue, if both are
+            behind
+            a queue (`PolicySpec.admits_by_elastic_quotas`).
     """
     leaves = QuotaLeaves(cluster)
     doors = _distinct(_doors(jobs))
@@ -101,14 +102,14 @@ def timeline_queues(jobs: pl.DataFrame, known: Iterable[str]) -> pl.Series:
 
 
 def _doors(jobs: pl.DataFrame) -> pl.DataFrame:
-    """What tells by which quota a job counts, column by column."""
+    """Returns the columns that determine the quota of a job."""
     return jobs.select("namespace", "queue", *(name for name in (QUOTA_NAME,) if name in jobs.columns))
 
 
 def _distinct(rows: pl.DataFrame) -> pl.DataFrame:
-    """The distinct rows of many that recur, found slice by slice: at once it takes ten times their size.
+    """Returns the distinct rows of many, found slice by slice: all at once takes ten times their size.
 
-    Where all have one namespace, as in most traces, queues tell, for a fifth of the time.
+    If all rows have one namespace, as in most traces, the queues alone suffice, in a fifth of the time.
     """
     namespaces = rows["namespace"].unique()
     if len(namespaces) == 1 and rows.width == 2:
@@ -127,9 +128,9 @@ def _quota_of(
     leaves: QuotaLeaves,
     by_elastic_quotas: bool,
 ) -> str | None:
-    """The ClusterQueue that a queue stands for, or the ElasticQuota that jobs of it count against.
+    """Returns the ClusterQueue that a queue stands for, or the ElasticQuota that its jobs count against.
 
-    The one of them that counts, else the other.
+    If both exist, the one that counts is returned.
     """
     cluster_queue = cluster.cluster_queue_of(namespace, queue)
     if cluster_queue is not None and not by_elastic_quotas:
@@ -139,11 +140,9 @@ def _quota_of(
 
 
 def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
-    """The ElasticQuotas that jobs count against for plugins which go by these, besides any ClusterQueues.
+    """Returns the ElasticQuotas that jobs count against with plugins that use ElasticQuotas.
 
-    Args:
-        jobs: as for `tenants`.
-        cluster: what the trace is replayed on.
+    ClusterQueues make no difference.
     """
     leaves = QuotaLeaves(cluster)
     found = {leaves.of(*door) for door in _distinct(_doors(jobs)).iter_rows()}
@@ -151,22 +150,24 @@ def elastic_quotas(jobs: pl.DataFrame, cluster: Cluster) -> set[str]:
 
 
 def coded(tenants: Tenants) -> tuple[pl.Series, npt.NDArray[Any]]:
-    """The names of queues, sorted, and for each job the place of its own among them."""
+    """Returns the names of queues, sorted, and each job's place among them."""
     distinct = pl.Series(list(tenants.quotas), dtype=pl.String)
     return distinct, places(tenants.names, distinct).astype(np.int32)
 
 
 def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, dict[str, Any]]:
-    """Every ClusterQueue and ElasticQuota with jobs of its own, as `run.json` tells it.
+    """Returns every ClusterQueue and ElasticQuota that can have jobs, as in `run.json`.
 
-    `nominal` is resource -> what is guaranteed: nominal quota summed over flavors, or `min`. A ClusterQueue
-    has `limits` as a cohort does; and where a resource has quota in several flavors `flavors`, its quota by
-    these.
+    `nominal` is resource -> the guaranteed amount: nominal quota summed over flavors, or `min`. A
+    ClusterQueue has
+    `limits` as a cohort does. If a resource has quota in several flavors, `flavors` gives the quota by
+    flavor.
 
     Args:
-        cluster: what the trace is replayed on.
-        by_elastic_quotas: whether it is the ElasticQuota where one of each kind have one name, and not the
-            ClusterQueue.
+        cluster: the cluster of the replay.
+        by_elastic_quotas: whether the ElasticQuota is listed, rather than the ClusterQueue, if both kinds
+            have
+            the same name.
     """
     elastic: dict[str, dict[str, Any]] = {
         name: {"cohort": quota.parent, "weight": "1", "nominal": dict(quota.min or {})}
@@ -188,7 +189,7 @@ def quotas(cluster: Cluster, *, by_elastic_quotas: bool = False) -> dict[str, di
 
 
 def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Every cohort, as `run.json` tells it: what it belongs to, and the quota and limits of its own."""
+    """Returns every cohort as in `run.json`: its parent, and its own quota and limits."""
     tree, several = QuotaTree(cluster.cluster_queues, cluster.cohorts), _has_several_flavors(cluster)
     return {
         name: {
@@ -212,7 +213,7 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
 
 
 def _has_several_flavors(cluster: Cluster) -> bool:
-    """Whether there is quota of a resource in more than one flavor."""
+    """Returns True if a resource has quota in more than one flavor."""
     known: dict[str, str] = {}
     queues = [each.resource_groups for each in cluster.cluster_queues.values()]
     return any(
@@ -225,7 +226,7 @@ def _has_several_flavors(cluster: Cluster) -> bool:
 
 
 def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
-    """Flavor -> resource -> the nominal quota, and what of it is `kept`, which is never lent."""
+    """Returns flavor -> resource -> the nominal quota, and the `kept` part of it that is never lent."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for group in groups:
         for flavor in group.flavors:
@@ -237,10 +238,10 @@ def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str,
 
 
 def _limits(tree: QuotaTree, node: int) -> dict[str, dict[str, int]]:
-    """What limits borrowing and lending, summed over flavors; only what has a limit.
+    """Returns the limits of borrowing and lending, summed over flavors; unlimited resources are left out.
 
-    `borrowing` is resource -> how much may be borrowed, where that is limited in every flavor. `kept` is
-    resource -> what is never lent, and `lent` what is lent beside it: nothing of what has no end.
+    `borrowing` is resource -> how much may be borrowed, if every flavor limits it. `kept` is resource -> the
+    amount that is never lent, and `lent` the amount that may be lent.
     """
     limits: dict[str, list[int | None]] = {}
     kept: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""How many replays are made at once: as many as there are cores and memory for."""
+"""Determines how many replays to run at once: as many as cores and memory allow."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 FEW_JOBS = 10_000
-"""This many are replayed by about the time that another process has begun."""
+"""A trace with fewer jobs is replayed in about the time that another process takes to start."""
 
 FEW_BYTES = 64 << 10
-"""A trace in a file with fewer bytes has no more jobs than that: bundled ones take 13 bytes a job or more."""
+"""A trace file with fewer bytes has fewer jobs than that: bundled traces take at least 13 bytes per job."""
 
 _PROCESS = 400 << 20  # bytes: the interpreter, its libraries, and what a replay takes whatever its length
 _OF_TRACE = 4  # times the bytes that its columns take
@@ -27,11 +27,13 @@ _OF_GROUP = (
 
 
 def workers_for(requests: Sequence[Request]) -> int:
-    """How many processes to make replays in: at most the cores that this process may use.
+    """Returns the number of processes for some replays: at most the cores that this process may use.
 
-    Each counts with 400 MB and four times what the trace takes in memory (of a file that was not read yet,
-    twenty times its size). All of them must fit the free memory. Traces of fewer than 10,000 jobs, or in
-    files of less than 64 KiB, are replayed in this process.
+    Each process counts with 400 MB and four times the trace's size in memory. For a file that was not read
+    yet,
+    it is twenty times the file's size. All processes must fit the free memory. Traces of fewer than 10,000
+    jobs,
+    or in files of less than 64 KiB, are replayed in this process.
     """
     if len(requests) < 2 or all(_is_short(request) for request in requests):
         return 1
@@ -39,18 +41,18 @@ def workers_for(requests: Sequence[Request]) -> int:
 
 
 def workers_within(memory: int, *, most: int) -> int:
-    """How many processes there are cores and memory for, at least one.
+    """Returns how many processes fit the cores and the free memory; at least one.
 
     Args:
-        memory: the bytes that each of them takes.
-        most: how many there is work for.
+        memory: the bytes that each process takes.
+        most: how many processes have work.
     """
     most, free = min(most, _cores()), _free_memory()
     return max(1, most if free is None else min(most, free // memory))
 
 
 def memory_for(trace: Trace) -> int:
-    """About how many bytes a process takes that replays a trace."""
+    """Returns about how many bytes a process takes that replays a trace."""
     return _PROCESS + _OF_TRACE * int(trace.frame.estimated_size())
 
 
@@ -65,7 +67,7 @@ def _is_short(request: Request) -> bool:
 
 
 def _memory(request: Request) -> int:
-    """About how many bytes a process takes that makes a replay."""
+    """Returns about how many bytes a process takes for the replay of a request."""
     trace = request.trace
     if not isinstance(trace, Path):
         return memory_for(trace)
@@ -76,7 +78,7 @@ def _memory(request: Request) -> int:
 
 
 def _cores() -> int:
-    """The cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
@@ -84,7 +86,7 @@ def _cores() -> int:
 
 
 def _free_memory(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Bytes that may be taken, of the machine and of the control group; None where nobody says."""
+    """Returns the free bytes of the machine and of the control group, the lower one; None if unknown."""
     found = []
     for line in _text(proc / "meminfo").splitlines():
         name, _, amount = line.partition(":")

@@ -1,4 +1,4 @@
-"""A kit for the authors of policies: small jobs, small clusters, and a replay that answers its decisions.
+"""A kit for authors of policies: small jobs, small clusters, and a replay that returns its decisions.
 
 from harness.testing import Script, pool, replayed
 
@@ -6,7 +6,7 @@ jobs = Script().job("a", cpu=2000, seconds=10).job("b", at=1, cpu=2000, seconds=
 decisions = replayed(MyPolicy, jobs, pool(cpu=2000))
 assert [d.job for d in decisions.of("finish")] == ["a", "b"]
 
-Random worlds are in `harness.testing.worlds`, a checker of whole runs in `harness.testing.checks`.
+`harness.testing.worlds` makes random worlds. `harness.testing.checks` checks whole runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The engine and what it reports, for those who drive a policy through a recorded world by themselves."""
+"""The engine and its reports, for callers that drive a policy through a recorded world themselves."""
 
 from __future__ import annotations
 

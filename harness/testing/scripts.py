@@ -1,6 +1,7 @@
-"""Jobs and clusters written down by hand, and a replay that answers every decision.
+"""Jobs and clusters written by hand, and a replay that returns every decision.
 
-In the amounts of jobs and clusters here `gpu` stands for `nvidia.com/gpu`, which is no name of an argument.
+In the amounts of jobs and clusters here, `gpu` stands for `nvidia.com/gpu`, which cannot be the name of an
+argument.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from harness.policy import ENDLESS, Arrival, Job, PodSet, PolicyFactory
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One decision, or one thing that happened by itself; names instead of objects.
+    """One decision, or one event without a decision, with names instead of objects.
 
-    `holding` is 1 where the job begins to hold resources with it, -1 where it stops.
+    `holding` is 1 if the job begins to hold resources with it, -1 if it stops.
     """
 
     time: int
@@ -51,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stint:
-    """A span in which pods held resources in one state; `amounts` is what they held together."""
+    """A span in which pods held resources in one state; `amounts` is their total."""
 
     job: str
     pods: int
@@ -65,7 +66,7 @@ class Stint:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """How a job ended, or stood at the end."""
+    """The end of a job, or its state at the end of the replay."""
 
     state: str
     admitted: int
@@ -88,11 +89,11 @@ class Decisions:
     _texts: Texts = field(default_factory=Texts, init=False, repr=False, compare=False)
 
     def of(self, *actions: str) -> list[Row]:
-        """The rows of some actions, in order."""
+        """Returns the rows of some actions, in order."""
         return [row for row in self.rows if row.action in actions]
 
     def starts(self) -> dict[str, float]:
-        """Job -> when it first progressed, in seconds."""
+        """Returns job -> its first progress, in seconds."""
         return {name: job.start / SECOND for name, job in self.jobs.items() if job.start >= 0}
 
     def record(self, fact: Fact) -> None:
@@ -159,7 +160,7 @@ class Decisions:
 
 
 class Script:
-    """Jobs written down by hand; times in seconds, amounts as the engine counts them."""
+    """Jobs written by hand; times in seconds, amounts as the engine counts them."""
 
     def __init__(self) -> None:
         self._arrivals: list[Arrival] = []
@@ -186,17 +187,17 @@ class Script:
 
         Args:
             name: its id.
-            at: when it arrives, seconds.
-            seconds: how long it runs undisturbed.
+            at: its arrival, seconds.
+            seconds: its undisturbed run time.
             pods: how many equal pods, each with `requests`.
-            gang: whether it progresses only with all pods; by default with more than one.
+            gang: whether it progresses only with all pods; by default if it has more than one.
             queue: its queue.
             priority: larger is more important.
             preempts: False for `preemptionPolicy: Never`.
             grace: how long its pods keep their resources when preempted, seconds.
-            checkpoint: a checkpoint interval of its own, seconds.
-            startup: how long its pods take until they are ready, seconds; None for never.
-            done: how much of its run it has done before it arrives, seconds.
+            checkpoint: its own checkpoint interval, seconds.
+            startup: how long its pods take to become ready, seconds; None for never.
+            done: how much of its run is done before it arrives, seconds.
             pod_sets: several pod sets, instead of `pods` and `requests`; with full names of resources.
             requests: resource -> amount of one pod.
         """
@@ -226,7 +227,7 @@ class Script:
         return self
 
     def chunks(self) -> Iterator[list[Arrival]]:
-        """The jobs as the engine takes them."""
+        """Yields the jobs in the form that the engine takes."""
         yield list(self._arrivals)
 
     def __getitem__(self, name: str) -> Job:
@@ -234,12 +235,15 @@ class Script:
 
 
 def pool(cohort: str = "", **capacity: int) -> Cluster:
-    """A cluster without nodes: one ClusterQueue `default` with this quota."""
+    """Returns a cluster without nodes: one ClusterQueue `default` with this quota."""
     return queues(default=capacity, cohort=cohort)
 
 
 def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
-    """A cluster without nodes: ClusterQueues of one flavor with these nominal quotas, in one cohort."""
+    """Returns a cluster without nodes: ClusterQueues with these nominal quotas, in one cohort.
+
+    They have one flavor.
+    """
     made = {}
     for name, quotas in nominal.items():
         flavor = FlavorQuotas(
@@ -250,12 +254,12 @@ def queues(cohort: str = "", **nominal: Mapping[str, int]) -> Cluster:
 
 
 def nodes(**allocatable: Mapping[str, int]) -> Cluster:
-    """A cluster of nodes without queues."""
+    """Returns a cluster of nodes without queues."""
     return Cluster(nodes=frozen({name: Node(name, _named(amounts)) for name, amounts in allocatable.items()}))
 
 
 def _named(amounts: Mapping[str, int]) -> Mapping[str, int]:
-    """Amounts by the full names of their resources."""
+    """Returns amounts by the full names of their resources."""
     return frozen({"nvidia.com/gpu" if name == "gpu" else name: amount for name, amount in amounts.items()})
 
 
@@ -268,18 +272,18 @@ def replayed(
     losses: Losses | None = None,
     until: float | None = None,
 ) -> Decisions:
-    """Replay jobs through a policy and answer everything that happened.
+    """Replay jobs through a policy and return everything that happened.
 
     Args:
         policy: the policy class; options that it declares as `options` get their defaults.
-        jobs: what arrives.
-        cluster: what there is to schedule on.
+        jobs: the arriving jobs.
+        cluster: the cluster to schedule on.
         options: the policy's options.
-        losses: what a preemption costs; by default all progress.
+        losses: the cost of a preemption; by default all progress.
         until: the last instant to play, seconds.
 
     Raises:
-        DecisionError: the policy decided what cannot be.
+        DecisionError: the policy made an impossible decision.
     """
     kept = Decisions()
     limit = None if until is None else round(until * SECOND)

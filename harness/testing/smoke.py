@@ -1,6 +1,8 @@
-"""Whether what is installed works, without a checkout: `pytest --pyargs harness.testing.smoke`.
+"""Tests that an installation works, without a checkout: `pytest --pyargs harness.testing.smoke`.
 
-Small replays of a bundled trace by the built-in plugins, each checked from outside, and what shows a run.
+Small replays of a bundled trace by the built-in plugins, each checked independently, and the commands that
+show a
+run.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ PLUGINS = ("none", "backfill", "default-preemption", "kueue-classic", "fairshari
 
 
 def test_the_command_answers() -> None:
-    """`harness --version`, help, and the plugins that came with it."""
+    """`harness --version`, help, and the list of plugins work."""
     for arguments in (["--version"], ["--help"], ["plugins"]):
         ran = subprocess.run(  # noqa: S603 - nothing of it comes from anybody
             [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, check=True
@@ -33,14 +35,14 @@ def test_the_command_answers() -> None:
 
 
 def test_bundled_traces_are_there() -> None:
-    """With the clusters beside those that have one."""
+    """Bundled traces are installed, with their clusters."""
     for name in BUNDLED:
         assert bundled_path(name).is_file()
     assert bundled_path("mix").with_suffix(".cluster.yaml").is_file()
 
 
 def test_replays_are_what_could_be(tmp_path: Path) -> None:
-    """Three hours of the synthetic mix by every plugin that takes its nodes; no rule is broken."""
+    """Every plugin replays three hours of the synthetic mix on its nodes; no rule is broken."""
     path = bundled_path("mix")
     trace = read_trace(path, load())
     cluster = read_cluster(path.with_suffix(".cluster.yaml"), trace)
@@ -51,7 +53,7 @@ def test_replays_are_what_could_be(tmp_path: Path) -> None:
 
 
 def test_a_run_can_be_looked_at(tmp_path: Path) -> None:
-    """Compared, reported as Markdown, and exported; the same replay is not made twice."""
+    """Runs can be compared, reported as Markdown, and exported; the same replay is not made twice."""
     path = bundled_path("mix")
     one, other = (
         harness.replay(path, plugin=plugin, until="2h", output=tmp_path) for plugin in ("none", "fairsharing")

@@ -1,4 +1,4 @@
-"""The traces that come with `harness`: what they are, and where they lie."""
+"""The traces that come with `harness`: descriptions and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.base.errors import InputError
 from harness.base.options import did_you_mean
 
 _PLACES = (Path(__file__).parent / "bundled", Path(__file__).parents[2] / "traces")
-"""In an installed package, and in a checkout."""
+"""The folders of bundled traces: in an installed package, and in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class Bundled:
     """A bundled trace.
 
     Attributes:
-        about: what it shows, in a line.
-        plugins: which schedulers a first look compares.
-        until: how much of the trace a first look takes; None for all of it.
-        shake: how many twins it compares over, so that what differs has an interval; None for one replay.
+        about: a one-line description.
+        plugins: the schedulers that a first look compares.
+        until: the end of the part that a first look plays; None for all of the trace.
+        shake: how many twins a first look compares, so that differences get an interval; None for one replay.
     """
 
     about: str
@@ -43,11 +43,11 @@ BUNDLED: Mapping[str, Bundled] = {
     "philly": Bundled("virtual clusters of GPUs at Microsoft: 82,247 jobs on 640 GPUs", ("none",)),
     "hpc2n": Bundled("an HPC cluster of 240 processors in Umeå: 202,871 jobs of 257 users", ("none",)),
 }
-"""Name -> trace, those first that are replayed fastest."""
+"""Name -> trace; those with the fastest replays come first."""
 
 
 def bundled_path(name: str) -> Path:
-    """The file of a bundled trace; its cluster lies beside it.
+    """Returns the file of a bundled trace; its cluster is in the same folder.
 
     Raises:
         InputError: there is no such trace, or it was not installed.

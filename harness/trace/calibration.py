@@ -1,8 +1,9 @@
-"""What a user changes of a trace and its cluster before a replay: in one fixed order, and all of it recorded.
+"""Changes that a user makes to a trace and its cluster before a replay, in a fixed order, all recorded.
 
-The order is that of the fields of `Calibration`. Priorities come before tenants, because what a trace calls
-its queue is often a priority, while the tenant is somebody else. Arrivals are scaled last, by the jobs
-themselves (`harness.trace.jobs`), and the cluster by `harness.cluster.changes.scale`.
+The order is that of the fields of `Calibration`. Priorities come before tenants, because a trace's queue is
+often a priority, and another column is the tenant. `harness.trace.jobs` scales arrivals last, when it makes
+the
+jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ class Step(Protocol):
     """One change of a trace; its text is what a user writes for it."""
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """The rows that a replay gets instead, and what was done, as a sentence.
+        """Returns the rows that a replay gets instead, and a sentence about the change.
 
         Raises:
-            InputError: the trace does not have what the step needs.
+            InputError: the trace lacks something that the step needs.
         """
 
 
 @fixed()
 class Calibration(Value):
-    """Explicit changes of what is replayed; by default none.
+    """Explicit changes of the input of a replay; none by default.
 
     Attributes:
         window: keep the jobs submitted in a span of time.
@@ -65,10 +66,10 @@ class Calibration(Value):
 
     @classmethod
     def parse(cls, **texts: str | None) -> Calibration:
-        """A calibration from what a user wrote for each field; None for what was not given.
+        """Parse the text that a user wrote for each field; None for fields that were not given.
 
         Raises:
-            OptionError: a text is not understood.
+            OptionError: a text is invalid.
         """
         parsers = {
             "window": Window.parse,
@@ -83,12 +84,12 @@ class Calibration(Value):
         return cls(**given)  # type: ignore[arg-type]
 
     def texts(self) -> dict[str, str]:
-        """What a user writes for each field that is given."""
+        """Returns the text that a user writes for each field that is given."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: str(value) for name, value in given.items() if value is not None}
 
     def of_trace(self, trace: Trace) -> Trace:
-        """The trace with every step applied; `Trace.calibration` and `notes` say so, `left_out` counts rows.
+        """Apply every step to a trace; `Trace.calibration` and `notes` record it, and `left_out` counts rows.
 
         Raises:
             InputError: a step does not fit the trace, or leaves no job.
@@ -129,7 +130,7 @@ class Calibration(Value):
 
 
 def calibration_of(trace: Trace, cluster: Cluster) -> Mapping[str, str]:
-    """What was changed of a trace and a cluster: step -> its text; empty when nothing was."""
+    """Returns the changes of a trace and a cluster: step -> its text; empty without changes."""
     scale = {"scale_cluster": str(cluster.scale)} if cluster.scale != 1 else {}
     return {**trace.calibration, **scale}
 

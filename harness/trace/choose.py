@@ -1,4 +1,4 @@
-"""Which reader a file is for: the one that is asked for, else by its suffix, else by its first bytes."""
+"""Chooses the reader of a file: the named one, else by the file's suffix, else by its first bytes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _READ = 1 << 16
 
 
 def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> ReaderSpec:
-    """The reader for a file.
+    """Returns the reader for a file.
 
     Raises:
-        TraceError: no such file, not a readable file, empty, or no reader (or more than one) takes it.
+        TraceError: there is no such file, it is unreadable or empty, or none or several readers accept it.
         PluginError: there is no reader of that name.
     """
     if path.is_dir():
@@ -56,7 +56,7 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
 
 
 def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
-    """The reader for a folder: the one that is named and reads folders, or that takes it for its own."""
+    """Returns the reader for a folder: the named one if it reads folders, else one that accepts it."""
     if name is not None and (named := plugins.reader(name)).folder is not None:
         return named
     for spec in plugins.readers:
@@ -70,7 +70,7 @@ def _of_folder(path: Path, plugins: Plugins, name: str | None) -> ReaderSpec:
 
 
 def advice(path: Path, plugins: Plugins) -> str | None:
-    """What readers say about a file or folder that none takes as it is; None where no one knows it."""
+    """Returns advice from readers about a file or folder that none accepts as it is; None without advice."""
     for spec in plugins.readers:
         if spec.advise is not None and (said := _asked(spec, spec.advise, path)) is not None:
             return str(said)
@@ -78,12 +78,12 @@ def advice(path: Path, plugins: Plugins) -> str | None:
 
 
 def _takes(spec: ReaderSpec, ask: Callable[..., bool] | None, path: Path, *head: bytes) -> bool:
-    """Whether a reader says that something is for it; one that fails does not, so that others can read it."""
+    """Returns True if a reader accepts a file or folder; False if it fails, so that others can try."""
     return ask is not None and bool(_asked(spec, ask, path, *head))
 
 
 def _asked(spec: ReaderSpec, ask: Callable[..., object], path: Path, *head: bytes) -> object:
-    """What a reader answers about a file or folder; None from one that fails."""
+    """Returns a reader's answer about a file or folder; None if the reader fails."""
     try:
         return ask(path, *head)
     except MemoryError:
@@ -95,10 +95,10 @@ def _asked(spec: ReaderSpec, ask: Callable[..., object], path: Path, *head: byte
 
 
 def require_readable(path: Path) -> None:
-    """Make sure that a file or folder can be read.
+    """Check that a file or folder can be read.
 
     Raises:
-        TraceError: there is none, it cannot be read, or is an empty file.
+        TraceError: it does not exist, cannot be read, or is an empty file.
     """
     if path.is_dir():
         return
@@ -116,6 +116,6 @@ def require_readable(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes, unpacked; what cannot be unpacked is left as it is."""
+    """Returns the first bytes, unpacked if possible."""
     with path.open("rb") as file:
         return unpacked_head(file.read(_READ), _SNIFFED)

@@ -1,4 +1,4 @@
-"""What a trace asks of a cluster, in a few figures per resource."""
+"""The demand of a trace on a cluster, in a few figures per resource."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from harness.trace.schema import REQUEST, resources_of
 from harness.trace.trace import Trace
 
 CAPACITY = "harness.capacity."
-"""Metadata keys that start so give the size of the traced machine: `harness.capacity.cpu` in millicores."""
+"""The prefix of metadata keys for the size of the traced machine: `harness.capacity.cpu` in millicores."""
 
 
 NODE = "harness.node."
-"""Metadata keys that start so give what one node of it had."""
+"""The prefix of metadata keys for the size of one node of the traced machine."""
 
 _DIGITS = 19
 
 
 def demands_of(trace: Trace) -> dict[str, Demand]:
-    """Resource -> what the trace asks of it, the mean taken from the first submission to the last.
+    """Returns resource -> demand of the trace, with the mean from the first to the last submission.
 
-    Where all jobs are submitted at one instant, it is what they ask for together.
+    If all jobs are submitted at one instant, the mean is the sum of their requests.
     """
     jobs = job_rows(trace.frame)
     submit = pl.col("submit_time").to_physical()
@@ -39,12 +39,15 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
 
 
 def traced_capacity(trace: Trace, resource: str) -> int | None:
-    """How much of a resource the traced machine had; None where the trace does not say."""
+    """Returns the traced machine's capacity of a resource; None if the trace does not give it."""
     return _stated(trace, f"{CAPACITY}{resource}")
 
 
 def traced_node(trace: Trace, resource: str) -> int | None:
-    """How much of a resource one node of the traced machine had; None where the trace does not say."""
+    """Returns the amount of a resource on one node of the traced machine.
+
+    None if the trace does not give it.
+    """
     return _stated(trace, f"{NODE}{resource}")
 
 
@@ -55,5 +58,5 @@ def _stated(trace: Trace, key: str) -> int | None:
 
 
 def derived_cluster(trace: Trace) -> Cluster:
-    """A cluster for a trace that comes without manifests; `Cluster.assumed` says what was assumed."""
+    """Derive a cluster for a trace without manifests; `Cluster.assumed` lists the assumptions."""
     return derive_cluster(trace.frame["queue"].unique().sort(), demands_of(trace), source=str(trace.path))

@@ -1,4 +1,4 @@
-"""The sum of a table's values, which does not depend on how they are kept."""
+"""The checksum of a table's values, independent of how they are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_VALUE = "-"
 
 
 def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
-    """SHA-256 of a table's names, types and values, and of some texts besides."""
+    """Returns the SHA-256 of a table's names, types and values, and of some further texts."""
     found = hashlib.sha256()
     dtypes = [[name, "String" if _is_category(dtype) else str(dtype)] for name, dtype in frame.schema.items()]
     found.update(json.dumps([frame.height, dtypes, besides]).encode())
@@ -24,7 +24,7 @@ def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
 
 
 def _told(column: pl.Series) -> list[str]:
-    """All values as texts that are equal for equal values, and for no others."""
+    """Returns the values as texts; two values have the same text only if they are equal."""
     dtype = column.dtype
     if dtype.is_temporal() or dtype.is_numeric() or dtype == pl.Boolean:
         return [_joined(column.to_physical().cast(pl.String), ",", _NO_VALUE)]

@@ -1,8 +1,9 @@
-"""Finds the LocalQueue that a job means where its trace does not name it with its namespace.
+"""Finds the LocalQueue that a job means if its trace does not name it with its namespace.
 
-Only what the manifests leave no doubt about is found. If a trace does not say the namespace, that is the one
-LocalQueue of that name. If the trace has a namespace as the queue, that is the one LocalQueue of it; so the
-reader of Jobs without Kueue's label writes. Anything else is for `--tenants map:FILE` to say.
+Only unambiguous cases count. If a trace does not give the namespace, the only LocalQueue of that name is
+meant.
+If the trace's queue is the name of a namespace, the only LocalQueue of that namespace is meant. The reader of
+Jobs without Kueue's label writes queues so. All other cases need `--tenants map:FILE`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TOLD = 3
 
 
 def homed(trace: Trace, cluster: Cluster) -> Trace:
-    """The trace with the namespaces and LocalQueues that its jobs mean; a note says what was found."""
+    """Returns the trace with the namespaces and LocalQueues that its jobs mean; a note lists them."""
     found = _found(trace.frame, cluster)
     if not found:
         return trace
@@ -36,24 +37,24 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 
 
 def map_hint(faults: Iterable[Fault]) -> str | None:
-    """What to do about queues that lead nowhere; None where no fault is about one."""
+    """Returns a hint for queues that lead nowhere; None if no fault is about one."""
     if any(fault.where.endswith("queue") for fault in faults):
         return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace means"
     return None
 
 
 def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """The same for rows that may be faulty otherwise."""
+    """Returns rows with the namespaces and LocalQueues that they mean; the rows may have other faults."""
     return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """The LocalQueue that a queue means if it leads nowhere by itself; None where that is not plain.
+    """Returns the LocalQueue that a queue means if it leads nowhere by itself; None if that is ambiguous.
 
     Args:
-        cluster: its queues.
-        namespace: the job's; None where the trace does not say.
-        queue: the job's.
+        cluster: the cluster with the queues.
+        namespace: the job's namespace; None if the trace does not give it.
+        queue: the job's queue.
     """
     stated = DEFAULT_NAMESPACE if namespace is None else namespace
     known = cluster.local_queues.get((stated, queue)) is not None
@@ -69,7 +70,7 @@ def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue |
 
 
 def _found(frame: pl.DataFrame, cluster: Cluster) -> dict[tuple[str | None, str], LocalQueue]:
-    """Namespace and queue of rows -> the LocalQueue that they mean, in order of their first rows."""
+    """Returns (namespace, queue) of rows -> the LocalQueue that they mean, in order of their first rows."""
     if not cluster.local_queues:
         return {}
     distinct = frame.select(_keys(frame)).unique(maintain_order=True)
@@ -87,7 +88,7 @@ def _keys(frame: pl.DataFrame) -> list[pl.Expr]:
 
 
 def _with(frame: pl.DataFrame, found: Mapping[tuple[str | None, str], LocalQueue]) -> pl.DataFrame:
-    """Rows with other namespaces and queues; without any they are as they were."""
+    """Returns rows with the new namespaces and queues; unchanged if there are none."""
     if not found:
         return frame
     table = pl.DataFrame(

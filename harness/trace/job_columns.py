@@ -1,7 +1,7 @@
-"""The columns of a trace's jobs as one cluster and some choices see them, from which jobs are made.
+"""The columns of a trace's jobs under one cluster and some choices; jobs are made from them.
 
-Nothing of it changes, so that all replays of a trace that make the same choices may share it. It keeps
-neither the trace nor the cluster.
+They never change, so all replays of a trace with the same choices may share them. They keep neither the trace
+nor the cluster.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 GRACE_PERIOD = 30 * SECOND
-"""How long a preempted pod keeps its resources unless the trace says otherwise; Kubernetes' default."""
+"""The time that a preempted pod keeps its resources unless the trace gives one; Kubernetes' default."""
 
 _ARRIVAL = "harness.arrival"
 _SUBMIT = "harness.submit"
 _CLASS = "harness.class"
 _PREEMPTS = "harness.preempts"
 _KEPT = ("requested_time", "recorded_start", "recorded_end")
-"""Columns of the schema that come along to the results, where they are compared with what happened."""
+"""Columns of the schema that are copied to the results, to compare them with what happened."""
 
 _OF_RUNS = (schemas.POD_SETS, schemas.RAN_BEFORE, schemas.TIMELINE_QUEUE)
 _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
-"""Names of results, of times (which are written as such) and of a row of the jobs in other tables."""
+"""Reserved names: of results, of times (written as such), and of a row's job in other tables."""
 
 
 @final
@@ -54,31 +54,33 @@ class JobColumns:
     """The jobs of a trace in order of arrival, column by column.
 
     Args:
-        trace: what was recorded.
-        cluster: whose priority classes count.
-        grace_period: for jobs that do not state their own, microseconds.
-        startup: how long pods take until they are ready, for traces that do not say, microseconds.
-        record: jobs do what the trace says happened: they tell policies their recorded runs, end with the
-            last of these, and let go of what they hold at once.
-        scale_arrivals: how much faster jobs arrive than recorded: at `first + (t - first) / scale`, rounded
-            down to the microsecond.
+        trace: the record.
+        cluster: the cluster whose priority classes count.
+        grace_period: for jobs that do not give their own, microseconds.
+        startup: how long pods take to become ready, for traces without start-up times, microseconds.
+        record: play what the trace says happened. Jobs tell policies their recorded runs, end with the last
+            of
+            these, and release what they hold at once.
+        scale_arrivals: the factor by which jobs arrive faster than recorded: at `first + (t - first) /
+            scale`,
+            rounded down to the microsecond.
 
     Attributes:
-        frame: one row a job in order of arrival: `job_id, queue, namespace, user, priority, pods`. `submit`
+        frame: one row per job in order of arrival: `job_id, queue, namespace, user, priority, pods`. `submit`
             and `duration` are int64 microseconds, `submit` since the origin; work without an end has no
             duration. `request.<resource>` is int64, the total of the job. Then come the columns named in
-            `extra`, and `QUOTA_NAME` where labels name elastic quotas of the cluster.
-        resources: what jobs ask for, sorted.
-        record: what happened according to the trace, where that is played.
-        extra: further columns of the trace, requested run times, and what was recorded of starts and ends;
-            one that is called like a result of the replay is named `trace.<name>`. Before them stands
-            `schemas.POD_SETS` if pods of any job do not all ask for the same.
-        first: the first submit time as recorded, microseconds since the origin.
-        scale: how much faster jobs arrive.
+            `extra`, and `QUOTA_NAME` if labels name elastic quotas of the cluster.
+        resources: the resources that jobs request, sorted.
+        record: what happened according to the trace, if that is played.
+        extra: further columns of the trace, requested run times, and recorded starts and ends. A column with
+            the name of a result is renamed to `trace.<name>`. `schemas.POD_SETS` precedes them if the pods of
+            some job have different requests.
+        first: the first recorded submission, microseconds since the origin.
+        scale: the factor by which jobs arrive faster.
 
     Raises:
-        TraceError: a priority class that the cluster does not have.
-        OptionError: a scale that is not above 0, or that spreads arrivals over more than a hundred years.
+        TraceError: the cluster lacks a priority class.
+        OptionError: the scale is not above 0, or spreads arrivals over more than a hundred years.
     """
 
     def __init__(
@@ -138,13 +140,13 @@ class JobColumns:
         self._requested = _microseconds(jobs, "requested_time", None)
 
     def chunk(self, start: int, count: int, index: int, *, clairvoyant: bool) -> list[Arrival]:
-        """The jobs of some rows, made anew.
+        """Make the jobs of some rows anew.
 
         Args:
             start: the first row.
-            count: how many rows.
+            count: the number of rows.
             index: the place of the first of them among all jobs of the replay.
-            clairvoyant: whether jobs tell policies how long they run.
+            clairvoyant: whether policies can see the jobs' run times.
         """
         durations = self._duration(start, count)
         recorded = repeat(()) if self.record is None else self.record.runs[start : start + count]
@@ -166,7 +168,7 @@ class JobColumns:
 
 
 def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
-    """Submit times, microseconds since the origin, with arrivals `scale` times as dense; exact."""
+    """Returns exact submissions in microseconds since the origin, with arrivals `scale` times as dense."""
     if scale == 1:
         return submit
     if scale <= 0:
@@ -184,7 +186,7 @@ def _scaled(submit: pl.Series, scale: Fraction) -> pl.Series:
 
 
 def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """The trace's rows in the order in which their jobs arrive, those of one job in the order of the file."""
+    """Returns the trace's rows in the order of their jobs' arrival; rows of one job keep the file's order."""
     if jobs[ROW].is_sorted() and jobs.height == rows.height:
         return rows
     if jobs.height == rows.height:
@@ -194,7 +196,7 @@ def _by_arrival(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
-    """The pod sets of jobs whose pods do not all ask for the same, as a column; none where there are none."""
+    """Returns a column of the pod sets of jobs whose pods differ in requests; no column if there are none."""
     requests = [f"{REQUEST}{resource}" for resource in resources_of(rows.columns)]
     asked = rows.select("job_id", "pod_set", pods_of(rows).alias("pods"), pl.col(requests).fill_null(0))
     differ = pl.any_horizontal(pl.col(name) != pl.col(name).first().over("job_id") for name in requests)
@@ -213,7 +215,7 @@ def _unequal(rows: pl.DataFrame, job_ids: pl.Series) -> tuple[pl.Series, ...]:
 
 
 def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[pl.Expr]:
-    """Priority, class and whether a job preempts: its own word, else its class's, else the default.
+    """Yields priority, class, and whether a job preempts: its own value, else its class's, else the default.
 
     Classes count as they are when the job arrives.
     """
@@ -240,7 +242,7 @@ def _priorities(trace: Trace, jobs: pl.DataFrame, cluster: Cluster) -> Iterable[
 
 
 def _when_it_arrives(values: Sequence[tuple[int, pl.Expr]]) -> pl.Expr:
-    """Of values that each count from a time on, the one that counts when a job arrives."""
+    """Returns, of values that each count from a time on, the one that counts when a job arrives."""
     found = values[0][1]
     for at, value in values[1:]:
         found = pl.when(pl.col(_SUBMIT) >= at).then(value).otherwise(found)
@@ -253,7 +255,7 @@ def _of_class(
     say: Callable[[PriorityClass], Any],
     dtype: pl.DataType,
 ) -> pl.Expr:
-    """What the class says that a job names."""
+    """Returns a property of the class that a job names."""
     found = []
     for at, state in states:
         known = {name: say(each) for name in names if (each := state.priority_of(name)) is not None}
@@ -264,7 +266,7 @@ def _of_class(
 def _absent_classes(
     jobs: pl.DataFrame, states: Sequence[tuple[int, Cluster]], names: Sequence[str]
 ) -> Iterator[Fault]:
-    """Classes that are not there when jobs arrive that name them."""
+    """Yields faults for jobs whose class does not exist when they arrive."""
     for number, (at, state) in enumerate(states):
         absent = [name for name in names if state.priority_of(name) is None]
         here = (pl.col(_SUBMIT) >= at) & pl.col("priority_class").is_in(absent)
@@ -282,7 +284,7 @@ def _mapped(name: pl.Expr, table: dict[str, Any], dtype: pl.DataType) -> pl.Expr
 
 
 def _priority_fields(jobs: pl.DataFrame, cluster: Cluster) -> tuple[Slice, Slice, Slice]:
-    """`priority`, `priority_class` and `preempts` of jobs."""
+    """Returns `priority`, `priority_class` and `preempts` of jobs."""
     default = cluster.default_class
     stated = "priority" in jobs.columns
     return (
@@ -307,14 +309,14 @@ def _microseconds(jobs: pl.DataFrame, name: str, default: int | None) -> Slice:
 
 
 def _startup(jobs: pl.DataFrame, default: int) -> Slice | None:
-    """How long pods take until they are ready, `ENDLESS` for never; None where none take any time."""
+    """Returns how long pods take to become ready, `ENDLESS` for never; None if no pod takes any time."""
     if STARTUP in jobs.columns:
         return values(jobs[STARTUP].to_physical().fill_null(ENDLESS))
     return constant(default) if default else None
 
 
 def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
-    """UIDs; a job without one gets the number of its row, zero-padded so that text order is row order."""
+    """Returns UIDs; a job without one gets the number of its row, zero-padded so that they sort by row."""
     padded = f"%0{len(str(rows))}d".__mod__
     numbers = values(jobs[ROW] + 1)
     if "uid" not in jobs.columns:
@@ -329,7 +331,7 @@ def _uids(jobs: pl.DataFrame, rows: int) -> Slice:
 
 
 def _extra(jobs: pl.DataFrame) -> dict[str, str]:
-    """What comes along, with the name that it gets."""
+    """Returns the further columns, with their names in the results."""
     own = {_SUBMIT, ROW, ROWS, _CLASS, _PREEMPTS}
     names: list[str] = [name for name in _KEPT if name in jobs.columns]
     names += [name for name in jobs.columns if column_of(name) is None and name not in own]

@@ -1,4 +1,4 @@
-"""One row a job, with defaults filled in and the requests of all its pods added up."""
+"""Jobs as one row each, with defaults filled in and the requests of all pods added up."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, Column, column_of, 
 ROW = "harness.row"
 """Number of a job's first row in its file, from 0 (no column of a trace starts with `harness.`)."""
 ROWS = "harness.rows"
-"""How many rows (pod sets) a job has."""
+"""The number of rows (pod sets) of a job."""
 
 _HASHES = 1 << 20
 
 
 def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """The jobs of a trace, in the order of their first rows.
+    """Returns the jobs of a trace, in the order of their first rows.
 
     Args:
         frame: a trace's rows, valid, in the schema's types.
 
     Returns:
-        The trace's columns with one row a job: `pods` is the number of pods over all pod sets, and
-        `request.<resource>` the total of the job. `namespace` and `user` are never null. `ROW` and `ROWS` say
-        which rows of the file it is. Other columns of a pod set (`labels`, ...) are absent.
+        The trace's columns with one row per job: `pods` is the number of pods over all pod sets, and
+        `request.<resource>` the total of the job. `namespace` and `user` are never null. `ROW` and `ROWS`
+        give
+        the job's rows in the file. Other columns of a pod set (`labels`, ...) are absent.
     """
     resources = resources_of(frame.columns)
     frame = frame.with_columns(
@@ -57,17 +58,17 @@ def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_jobs(frame: pl.DataFrame) -> int:
-    """How many jobs a trace's rows are: without pod sets each is one."""
+    """Returns how many jobs the rows of a trace are; without pod sets each row is one."""
     return frame["job_id"].n_unique() if "pod_set" in frame.columns else frame.height
 
 
 def has_pod_sets(frame: pl.DataFrame) -> bool:
-    """Whether some job has several rows."""
+    """Returns True if a job has several rows."""
     return "pod_set" in frame.columns and not distinct(frame["job_id"])
 
 
 def distinct(names: pl.Series) -> bool:
-    """Whether no text recurs; where all are different their hashes tell, range by range in little memory."""
+    """Returns True if all texts differ. If so, their hashes prove it, range by range in little memory."""
     hashes = names.hash()
     ranges = 1 + len(names) // _HASHES
     bounds = [2**64 * at // ranges for at in range(ranges + 1)]
@@ -76,20 +77,20 @@ def distinct(names: pl.Series) -> bool:
 
 
 def differs(name: str) -> bool:
-    """Whether rows of one job may differ in this column."""
+    """Returns True if rows of one job may differ in this column."""
     column: Column | None = column_of(name)
     return column is not None and column.of_pod_set
 
 
 def pods_of(frame: pl.DataFrame) -> pl.Expr:
-    """Pods of a row; 1 where the trace does not say."""
+    """Returns the pods of a row; 1 if the trace does not give them."""
     if "pods" not in frame.columns:
         return pl.lit(1, pl.Int32)
     return pl.col("pods").fill_null(1)
 
 
 def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
-    """What all pods of a row ask for together: int64, or int128 where int64 could be too small."""
+    """Returns the sum of a row's requests over its pods: int64, or int128 if int64 could be too small."""
     name = f"{REQUEST}{resource}"
     request = pl.col(name).fill_null(0)
     if "pods" not in frame.columns:
@@ -105,7 +106,7 @@ def _most(series: pl.Series) -> int:
 
 
 def filled(frame: pl.DataFrame, name: str, default: str) -> pl.Expr:
-    """A text column with its default for nulls and for the whole column."""
+    """Returns a text column with its default for nulls, or for the whole column if it is absent."""
     if name not in frame.columns:
         return pl.lit(default, pl.Categorical).alias(name)
     return pl.col(name).fill_null(default)

@@ -1,6 +1,6 @@
 """The jobs of a trace in order of arrival, made chunk by chunk while a replay needs them.
 
-What stays in memory are the columns; a `Job` exists from its chunk on, as long as somebody holds it.
+Only the columns stay in memory. A `Job` exists from its chunk on, as long as something refers to it.
 """
 
 from __future__ import annotations
@@ -25,34 +25,35 @@ from harness.trace.recorded import Record
 from harness.trace.schema import REQUEST, resources_of
 
 _CHUNK = 1024
-"""Jobs made at once: small chunks stay in the processor's cache and out of the garbage collector's way."""
+"""The number of jobs made at once; small chunks fit the cache, and spare the garbage collector."""
 
 _FIXED = 8
-"""How many columns of `Jobs.frame` come before what jobs ask for."""
+"""The number of columns of `Jobs.frame` before the requests."""
 
 _MOST_PODS = 2**31 - 1
 
 
 @final
 class Jobs:
-    """The jobs of a trace as one replay sees them.
+    """The jobs of a trace in one replay.
 
     Args:
-        columns: what the trace says of them.
-        source: where the jobs come from that are not of the trace, for messages.
-        clairvoyant: whether jobs tell policies how long they run.
-        running: answers the jobs that run already, given the time of the first arrival; they come first.
-        later: jobs that are not of the trace and arrive during it, in order: `submit` is before scaling. Of
-            one instant they come before those of the trace.
+        columns: the columns of the trace's jobs.
+        source: the origin of jobs that are not from the trace, for messages.
+        clairvoyant: whether policies can see the jobs' run times.
+        running: returns the jobs that already run, given the time of the first arrival; they come first.
+        later: jobs that are not from the trace and arrive during it, in order; `submit` is before scaling. At
+            equal times they precede those of the trace.
 
     Attributes:
-        frame: one row a job in order of arrival, see `JobColumns`, also of those that are not of the trace.
-        resources: what jobs ask for, sorted.
-        record: what happened according to the trace, where that is played.
+        frame: one row per job in order of arrival, see `JobColumns`; includes jobs that are not from the
+            trace.
+        resources: the resources that jobs request, sorted.
+        record: what happened according to the trace, if that is played.
         extra: see `JobColumns`.
 
     Raises:
-        ClusterError: what runs already asks, with the trace, for more than can be counted.
+        ClusterError: running jobs and the trace together request more than can be counted.
     """
 
     def __init__(
@@ -96,12 +97,12 @@ class Jobs:
 
     @property
     def only_of_trace(self) -> bool:
-        """Whether all of them are the trace's own."""
+        """True if all jobs are the trace's own."""
         return self.frame is self._columns.frame
 
     @property
     def mean_duration(self) -> int:
-        """The mean of the durations that are known, whether the jobs arrive before the replay ends or not."""
+        """The mean of the known durations, including jobs that arrive after the end of the replay."""
         durations = self.frame["duration"]
         known = len(durations) - durations.null_count()
         longest: Any = durations.max() or 0
@@ -110,7 +111,7 @@ class Jobs:
         return int((durations.cast(pl.Int128) if wide else durations).sum()) // max(1, known)
 
     def chunks(self, size: int = _CHUNK) -> Iterator[list[Arrival]]:
-        """The jobs in order of arrival, `size` at a time, made when they are asked for."""
+        """Yields the jobs in order of arrival, `size` at a time, made on demand."""
         if self._running:
             yield self._running
         index, start = len(self._running), 0
@@ -122,7 +123,7 @@ class Jobs:
         yield from self._slices(start, len(self) - len(self._running) - len(self._later), index, size)
 
     def _slices(self, start: int, end: int, index: int, size: int) -> Iterator[list[Arrival]]:
-        """Jobs of some rows of the trace; `index` is the place of the first of them among all jobs."""
+        """Yields jobs of some rows of the trace; `index` is the place of the first of them among all jobs."""
         for begin in range(start, end, size):
             yield self._columns.chunk(
                 begin, min(size, end - begin), index + begin - start, clairvoyant=self._clairvoyant
@@ -132,7 +133,7 @@ class Jobs:
 def _placed(
     later: Sequence[Arrival], submit: pl.Series, first: int, scale: Fraction
 ) -> list[tuple[int, Arrival]]:
-    """Jobs that arrive during the trace, at their scaled times, each with the row before which it comes."""
+    """Returns jobs that arrive during the trace, at their scaled times, with the rows they precede."""
     found: list[tuple[int, Arrival]] = []
     for job, *runs in later:
         since = first + (job.submit - first) * scale.denominator // scale.numerator
@@ -142,12 +143,12 @@ def _placed(
 
 
 def _order(rows: int, running: int, places: Sequence[int]) -> pl.Series:
-    """The rows in order of arrival, where those that are not of the trace are the first ones.
+    """Returns the rows in order of arrival, if rows of jobs that are not from the trace come first.
 
     Args:
-        rows: how many the trace has.
-        running: how many jobs are there before it.
-        places: for each job that arrives during it the row before which it comes, in order.
+        rows: the number of rows of the trace.
+        running: how many jobs exist before it.
+        places: for each job that arrives during the trace, in order, the row that it precedes.
     """
     others = running + len(places)
     parts = [range(running)]
@@ -180,9 +181,9 @@ def _check_sums(running: Sequence[Arrival], frame: pl.DataFrame, source: str) ->
 
 
 def _ran_before(running: Sequence[Arrival], rows: int) -> pl.Series:
-    """How long jobs had run that are there before the trace.
+    """Returns how long jobs that precede the trace had run.
 
-    Null for those that arrive during it, and for pods that have no end, such as those of a DaemonSet.
+    Null for jobs that arrive during it, and for pods that have no end, such as those of a DaemonSet.
     """
     done = [_done(arrival) for arrival in running]
     return pl.Series(schemas.RAN_BEFORE, [*done, *[None] * (rows - len(done))], dtype=pl.Duration("us"))
@@ -196,7 +197,10 @@ def _done(arrival: Arrival) -> int | None:
 
 
 def _other_rows(others: Sequence[Arrival]) -> pl.DataFrame:
-    """Rows for jobs that are not of the trace; what they ask for is given, perhaps not how long they run."""
+    """Returns rows for jobs that are not from the trace.
+
+    Their requests are known, their run times may not be.
+    """
     rows = [
         {
             "job_id": job.id,

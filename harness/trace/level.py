@@ -1,4 +1,4 @@
-"""How much of a resource a trace asks for at each time, if every job started when it is submitted."""
+"""The demand for a resource over time, if every job started at its submission."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SUBMIT = "harness.submit"
 """Column of a job's submission, microseconds since the origin."""
 
 _ROWS = 1 << 19
-"""Jobs that are looked at together."""
+"""The number of jobs processed together."""
 _PIECE = 1 << 20
-"""Changes of a level that are sorted together."""
+"""The number of changes of a level that are sorted together."""
 _SAMPLE = 10_000
 _RANGES = 1 << 20
 _SPANS = {"level": pl.Int64, "span": pl.Int64}
@@ -30,12 +30,12 @@ _NO_CHANGE = pl.DataFrame(schema={"time": pl.Int64, "amount": pl.Int64})
 
 @dataclass(frozen=True)
 class Steps:
-    """How much of a resource is held at each time, in pieces: at once it would be larger than the trace.
+    """The held amount of a resource over time, in pieces: as a whole it would be larger than the trace.
 
     Attributes:
-        jobs: who holds the resource.
-        amount: the column of how much each of them does.
-        start, end: from when until when; a job without either holds nothing.
+        jobs: the jobs that hold the resource.
+        amount: the column with the amount that each of them holds.
+        start, end: the beginning and the end of each job's hold; a job without either holds nothing.
     """
 
     jobs: pl.DataFrame
@@ -44,7 +44,7 @@ class Steps:
     end: pl.Expr
 
     def pieces(self) -> Iterator[pl.DataFrame]:
-        """`time`, ascending from piece to piece, and the `level` from then on; ends come before starts."""
+        """Yields `time`, ascending from piece to piece, and the `level` from then on; ends precede starts."""
         level = 0
         for since, until in pairwise((None, *self._bounds(), None)):
             changes = pl.concat([_NO_CHANGE, *self._changes(since, until)]).sort("time")
@@ -55,13 +55,13 @@ class Steps:
             yield steps
 
     def _held(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """From when until when jobs hold how much, of those that do."""
+        """Returns begin, end and amount of each hold, for jobs that hold anything."""
         columns = (self.start.alias("start"), self.end.alias("end"), pl.col(self.amount).alias("amount"))
         return rows.select(columns).filter(pl.col("end") > pl.col("start"))
 
     @cached_property
     def _slices(self) -> list[tuple[pl.DataFrame, int, int]]:
-        """Some jobs each, and between which times they hold anything."""
+        """Slices of the jobs, each with the first and last time at which its jobs hold anything."""
         found = []
         for rows in self.jobs.iter_slices(_ROWS):
             first, last = self._held(rows).select(pl.col("start").min(), pl.col("end").max()).row(0)
@@ -70,7 +70,7 @@ class Steps:
         return found
 
     def _bounds(self) -> list[int]:
-        """Times that part the changes into pieces of about the same size."""
+        """Returns times that divide the changes into pieces of about the same size."""
         pieces = -(-2 * self.jobs.height // _PIECE)
         some = self.jobs.gather_every(-(-self.jobs.height // _SAMPLE))
         times = pl.concat([some.select(each.alias("time")) for each in (self.start, self.end)])["time"]
@@ -79,7 +79,7 @@ class Steps:
         return times.gather(places).unique().sort().to_list()
 
     def _changes(self, since: int | None, until: int | None) -> Iterator[pl.DataFrame]:
-        """By how much the level changes at which time, from one time on and before another one."""
+        """Yields the times and amounts of changes from one time on and before another one."""
         for rows, first, last in self._slices:
             if (until is not None and first >= until) or (since is not None and last < since):
                 continue
@@ -110,23 +110,23 @@ class Level:
     def exact_mean(self) -> Fraction:
         """Resource-time of all jobs divided by the time between the first and the last submission.
 
-        Where all are submitted at one instant there is no such time, and it is what they ask for together.
+        If all jobs are submitted at one instant, it is the sum of their requests.
         """
         span = self.last - self.first
         return Fraction(self.work, span) if span else Fraction(self.peak)
 
     @property
     def mean(self) -> float:
-        """The same as a number to be shown."""
+        """The mean as a float, for display."""
         return float(self.exact_mean)
 
     @property
     def peak(self) -> int:
-        """The most that is asked for at once; at one instant ends come before starts."""
+        """The highest demand at any time; at equal times ends precede starts."""
         return self._levels[0]
 
     def quantile(self, share: Fraction) -> int:
-        """The level that is not exceeded for this share of the time from the first to the last submission."""
+        """Returns the level that is not exceeded for this share of the time from first to last submission."""
         peak, known = self._levels
         if self.first == self.last:
             return peak
@@ -151,7 +151,7 @@ class Level:
 
     @cached_property
     def _levels(self) -> tuple[int, pl.DataFrame | None]:
-        """The peak, and how long each level lasts; None for that where there are too many of them."""
+        """The peak, and how long each level lasts; None for the latter if there are too many levels."""
         peak, total = 0, pl.DataFrame(schema=_SPANS)
         few = True
         for spans in self._spans():
@@ -162,7 +162,7 @@ class Level:
         return peak, total if few else None
 
     def _spans(self) -> Iterator[pl.DataFrame]:
-        """Each `level` in turn and the `span` it lasts between the first and the last submission."""
+        """Yields each `level` in turn and the `span` it lasts between the first and the last submission."""
         time, level = self.first, 0
         for steps in self.steps.pieces():
             before = pl.DataFrame({"time": [time], "level": [level]}, schema=steps.schema)
@@ -175,7 +175,7 @@ class Level:
 
 
 def _total(spans: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """How long each level lasts altogether."""
+    """Returns how long each level lasts altogether."""
     total = pl.DataFrame(schema=_SPANS)
     for each in spans:
         total = pl.concat([total, each.filter(pl.col("span") > 0)])
@@ -184,18 +184,18 @@ def _total(spans: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 
 def timed_jobs(trace: Trace) -> pl.DataFrame:
-    """One row a job as `job_rows` answers it, with `SUBMIT`, and `duration` in microseconds."""
+    """Returns one row per job as from `job_rows`, with `SUBMIT`, and `duration` in microseconds."""
     return job_rows(trace.frame).with_columns(
         (pl.col("submit_time").to_physical() - trace.origin).alias(SUBMIT), pl.col("duration").to_physical()
     )
 
 
 def level_of(jobs: pl.DataFrame, resource: str) -> Level:
-    """The offered load of a resource.
+    """Returns the offered load of a resource.
 
     Args:
-        jobs: what `timed_jobs` answers.
-        resource: one that jobs ask for.
+        jobs: the result of `timed_jobs`.
+        resource: a resource that jobs request.
     """
     amount = f"{REQUEST}{resource}"
     steps = Steps(jobs, amount, pl.col(SUBMIT), pl.col(SUBMIT) + pl.col("duration"))
@@ -207,7 +207,7 @@ def level_of(jobs: pl.DataFrame, resource: str) -> Level:
 
 
 def recorded_peak(jobs: pl.DataFrame, resource: str) -> int | None:
-    """The most of a resource that really ran at once; None where the trace does not say when jobs ran."""
+    """Returns the highest amount that really ran at once; None if the trace does not record runs."""
     if not {"recorded_start", "recorded_end"} <= set(jobs.columns):
         return None
     start, end = (pl.col(name).to_physical() for name in ("recorded_start", "recorded_end"))

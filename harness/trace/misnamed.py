@@ -1,6 +1,6 @@
-"""Further columns whose names are nearly those of the schema: probably misspelt, and then without effect.
+"""Finds further columns whose names nearly match the schema: probably misspelt, and then without effect.
 
-A column is only asked about where the trace does not have the one that was probably meant.
+A column is reported only if the trace lacks the one that was probably meant.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from harness.trace.recorded import RUNS, STATE
 from harness.trace.schema import COLUMNS, LIMIT, REQUEST, Kind, column_of
 
 _OWN = ("recorded_hosts", RUNS, STATE)
-"""Further columns that our own readers and commands write."""
+"""Further columns that harness's own readers and commands write."""
 
 _ONE_EDIT, _TWO_EDITS = 4, 9
-"""From how many signs on a name may differ in one edit, and in two."""
+"""The shortest names that may differ by one edit, and by two."""
 
 _AMOUNT = re.compile(r"(?P<kind>[a-z]+)(?P<between>[^a-z0-9]+)(?P<resource>.+)", re.IGNORECASE)
 _KINDS = {REQUEST: ("request", "requests", "requested", "req", "reqs"), LIMIT: ("limit", "limits", "lim")}
@@ -34,7 +34,7 @@ _RESOURCES = {
 
 
 def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
-    """The further columns that were probably meant for the schema -> the column that each is meant for.
+    """Returns the further columns that were probably meant for the schema -> the columns they were meant for.
 
     Args:
         columns: all columns of a trace, with their types.
@@ -49,13 +49,13 @@ def misnamed(columns: Mapping[str, pl.DataType]) -> dict[str, str]:
 
 
 def sentences(columns: Mapping[str, pl.DataType]) -> Iterator[str]:
-    """The same, one sentence for each."""
+    """Yields one sentence for each of these columns."""
     for name, meant in misnamed(columns).items():
         yield f"column {name!r} is not in the schema: did you mean {meant!r}?"
 
 
 def _column(name: str, dtype: pl.DataType, columns: Mapping[str, pl.DataType]) -> str | None:
-    """The column of the schema that the trace lacks and whose name is next to this one."""
+    """Returns the column of the schema that the trace lacks and whose name is nearest to this one."""
     plain = _plain(name)
     near = [
         (edits, column.name)
@@ -67,7 +67,7 @@ def _column(name: str, dtype: pl.DataType, columns: Mapping[str, pl.DataType]) -
 
 
 def _amount(name: str, dtype: pl.DataType) -> str | None:
-    """The request or limit that a column is called like: `requests.memory`, `request_cpu`."""
+    """Returns the request or limit that a column's name resembles: `requests.memory`, `request_cpu`."""
     found = _AMOUNT.fullmatch(name)
     if found is None or not _could_be(dtype, Kind.INT64):
         return None
@@ -82,22 +82,23 @@ def _amount(name: str, dtype: pl.DataType) -> str | None:
 
 
 def _could_be(dtype: pl.DataType, kind: Kind) -> bool:
-    """Whether values of a type may have been meant so: texts and numbers for anything but maps."""
+    """Returns True if values of a type may stand for a kind: texts and numbers may, except for maps."""
     if dtype in (pl.String, pl.Categorical, pl.Enum) or dtype.is_numeric():
         return kind is not Kind.MAP
     return kind.takes(dtype)
 
 
 def _plain(name: str) -> str:
-    """A name without what people write in other ways: letters' case, `_`, `-`, blanks."""
+    """Returns a name without differences of spelling: case, `_`, `-`, blanks."""
     return re.sub(r"[\W_]", "", name.casefold())
 
 
 def _edits(name: str, known: str) -> int | None:
-    """How many edits make one name of another, where these are few for its length; else None.
+    """Returns the number of edits between two names if it is small for their length; else None.
 
-    An edit is a sign more, a sign less, another sign, or two neighbours exchanged. In a name of four signs
-    another sign makes another word (`used`), and less than four are none of them.
+    An edit is an additional character, a missing one, another one, or two exchanged neighbours. In a name of
+    four
+    characters another character makes another word (`used`). Names of less than four never match.
     """
     if name == known:
         return 0
@@ -111,7 +112,7 @@ def _edits(name: str, known: str) -> int | None:
 
 
 def _distance(one: str, other: str) -> int:
-    """The least number of edits, none within another (optimal string alignment)."""
+    """Returns the least number of edits without overlaps (optimal string alignment)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, sign in enumerate(one, 1):

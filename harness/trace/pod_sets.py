@@ -1,4 +1,4 @@
-"""The pod sets of jobs; jobs that ask for the same share one object."""
+"""The pod sets of jobs; jobs with equal requests share one object."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from harness.trace.schema import DEFAULT_POD_SET, LIMIT, REQUEST, entries, is_ma
 from harness.trace.topology import topology_of
 
 _MOST_SHARED = 1 << 16
-"""Distinct shapes that are remembered; a trace in which no two jobs are alike must not fill the memory."""
+"""The most shapes to remember, so that a trace of all different jobs does not fill the memory."""
 
 _Key: TypeAlias = tuple[Any, ...]
-"""What a row says about its pod set, in the order of its columns; maps as sorted pairs."""
+"""The values of a row for its pod set, in the order of its columns; maps as sorted pairs."""
 
 
 class PodSetMaker:

@@ -1,4 +1,4 @@
-"""Gives jobs priorities that the trace implies but does not state, or that nobody knows."""
+"""Sets priorities of jobs that the trace implies but does not state, or that are unknown."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class PriorityFrom(Value):
     """Priorities by the value of a column.
 
     Attributes:
-        column: any column of the trace, also one that the schema does not know.
-        priorities: value, as text -> priority; `*` stands for all other values, which without it keep the
+        column: any column of the trace, in the schema or not.
+        priorities: value, as text -> priority. `*` stands for all other values; without it these keep the
             priority that the trace states.
     """
 
@@ -37,10 +37,11 @@ class PriorityFrom(Value):
 
     @classmethod
     def parse(cls, text: str) -> PriorityFrom:
-        """`COLUMN=VALUE:PRIORITY,...`.
+        """Parse `COLUMN=VALUE:PRIORITY,...`.
 
         Raises:
-            OptionError: not of that form, a value twice, or a priority that does not fit 32 bits.
+            OptionError: the text has another form, repeats a value, or has a priority that does not fit 32
+                bits.
         """
         column, equals, rest = text.partition("=")
         priorities: dict[str, int] = {}
@@ -57,7 +58,7 @@ class PriorityFrom(Value):
         return f"{self.column}=" + ",".join(f"{value}:{rank}" for value, rank in self.priorities.items())
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """The rows with these priorities.
+        """Returns the rows with these priorities.
 
         Raises:
             OptionError: there is no such column, or no job has one of the values.
@@ -90,12 +91,13 @@ class PriorityFrom(Value):
 
 @fixed()
 class PriorityShare(Value):
-    """Priorities of a seeded share of each queue's jobs, for traces that know nothing of them.
+    """Priorities for a seeded share of each queue's jobs, for traces without priorities.
 
     Attributes:
-        shares: (share, priority) in turn; each takes of the jobs that those before it left. All other jobs
+        shares: (share, priority) in turn; each takes from the jobs that the previous ones left. All other
+            jobs
             keep the priority that the trace states.
-        seed: equal seeds choose equal jobs, and a larger first share chooses all that a smaller one does.
+        seed: equal seeds choose equal jobs, and a larger first share includes all jobs of a smaller one.
     """
 
     shares: tuple[tuple[Fraction, int], ...]
@@ -103,11 +105,12 @@ class PriorityShare(Value):
 
     @classmethod
     def parse(cls, text: str) -> PriorityShare:
-        """`SHARE:PRIORITY,...[@SEED]`, such as `0.2:1000@7`.
+        """Parse `SHARE:PRIORITY,...[@SEED]`, such as `0.2:1000@7`.
 
         Raises:
-            OptionError: not of that form, shares that are not above 0 or more than 1 together, or a priority
-                that does not fit 32 bits.
+            OptionError: the text has another form, a share is not above 0, their sum exceeds 1, or a priority
+                does
+                not fit 32 bits.
         """
         option = f"--priority-share {text!r}"
         listed, _, seed = text.partition("@")
@@ -130,7 +133,10 @@ class PriorityShare(Value):
         return ",".join(f"{_plain(share)}:{rank}" for share, rank in self.shares) + f"@{self.seed}"
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """The rows with these priorities: of each queue those drawn first, rounded to whole jobs."""
+        """Returns the rows with these priorities, for the first drawn jobs of each queue.
+
+        Shares are rounded to whole jobs.
+        """
         frame = trace.frame
         drawn = frame.select("job_id", "queue", draws(frame, self.seed))
         jobs = drawn.unique("job_id", keep="first", maintain_order=True)
@@ -147,12 +153,12 @@ class PriorityShare(Value):
 
 
 def _rounded(share: Fraction, count: pl.Expr) -> pl.Expr:
-    """So much of a count, to the nearest whole number."""
+    """Returns a share of a count, rounded to the nearest whole number."""
     return (count * (2 * share.numerator) + share.denominator) // (2 * share.denominator)
 
 
 def _plain(share: Fraction) -> str:
-    """A share as a decimal number where it is one."""
+    """Returns a share as a decimal number if that is exact."""
     text = str(float(share))
     return text if Fraction(text) == share else str(share)
 

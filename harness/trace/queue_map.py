@@ -13,21 +13,21 @@ _HINT = "write CSV with the head queue,namespace,local_queue and a line for each
 
 
 class Place(NamedTuple):
-    """What a queue becomes; "" for what stays."""
+    """The replacement for a queue; "" keeps the original."""
 
     namespace: str
     local_queue: str
 
 
 def read_queue_map(path: str) -> dict[str, Place]:
-    """Queue -> what it becomes.
+    """Returns queue -> its replacement.
 
     Args:
-        path: CSV with a head: `queue`, and `namespace` or `local_queue` or both; an empty cell leaves what
-            the trace says.
+        path: CSV with a header: `queue`, and `namespace` or `local_queue` or both; an empty cell keeps the
+            trace's value.
 
     Raises:
-        OptionError: the file cannot be read, or a line is no queue with its place; all of them at once.
+        OptionError: the file cannot be read, or lines are invalid; lists all of them.
     """
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:

@@ -1,4 +1,4 @@
-"""Which elastic quota the labels of pods name, row by row of a trace."""
+"""Finds the elastic quota that the labels of pods name, row by row of a trace."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from harness.cluster.model import Cluster
 from harness.trace.schema import entries
 
 QUOTA_NAME = "harness.quota_name"
-"""The column of jobs with the quota that the labels of their first pod set name; absent where none does. No
-column of a trace starts with `harness.`."""
+"""The column of jobs with the quota that the labels of their first pod set name.
+
+Absent if no label names one.
+No column of a trace starts with `harness.`.
+"""
 
 _SLICE = 1 << 16  # rows whose labels are Python's at once
 
 
 def quota_names(rows: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-    """For each row the elastic quota that its labels name, "" for none; None where no row names any.
+    """Returns for each row the elastic quota that its labels name, "" for none; None if no row names any.
 
     Args:
-        rows: of a trace.
-        cluster: whose quotas count; what it does not have, or what others are below, is none.
+        rows: the rows of a trace.
+        cluster: the cluster with the quotas. Quotas that it lacks, or that have others below them, do not
+            count.
     """
     leaves = leaves_of(cluster.elastic_quotas)
     if not leaves or "labels" not in rows.columns:

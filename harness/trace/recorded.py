@@ -1,11 +1,14 @@
-"""What a trace says happened to its jobs: when each run started and ended, and how.
+"""The record of a trace: the starts, the ends and the states of its jobs' runs.
 
-`recorded_start` and `recorded_end` are those of a job's first and last run. A job of several runs names them
-all in `recorded_runs`, a JSON list of objects with `start`, `end` and, where it is known, `state`. Times are
-texts in ISO 8601 (without an offset in UTC) where the trace has timestamps, else microseconds. These count
-from the same moment as the durations in the file's `submit_time` and `recorded_start`, also where only a
-window of the trace is replayed. A run whose state is `Preempted` in any case of letters, or that has
-`preempted: true` beside another word, was preempted; any other that ended before the last one was evicted.
+`recorded_start` is the start of a job's first run, and `recorded_end` the end of its last one. A job of
+several
+runs lists them all in `recorded_runs`, a JSON list of objects with `start`, `end` and, if known, `state`. If
+the
+trace has timestamps, times are texts in ISO 8601 (UTC without an offset). Otherwise they are microseconds.
+These
+count from the same moment as the durations in the file's `submit_time` and `recorded_start`, even if only a
+window of the trace is replayed. A run was preempted if its state is `Preempted`, in any letter case, or if it
+has `preempted: true` beside another word. Any other run that ended before the last one was evicted.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
 
 _PREEMPTED = "preempted"
-"""What Slurm and Kueue say of a run that had to make room, in small letters."""
+"""The state, in lower case, that Slurm and Kueue give to a run that was preempted."""
 
 _UNSTARTED = "never started, or the record does not say when: they wait until the end"
 _UNENDED = "had not ended when the record was made: they run until the end"
@@ -40,18 +43,18 @@ _ORDER = (_UNSTARTED, _UNENDED, _EARLY, _BACKWARDS, _OVERLAP)
 
 
 class Record(NamedTuple):
-    """What happened to the jobs of a trace.
+    """The record of a trace's jobs.
 
     Attributes:
-        runs: of each job, in the order of the rows.
-        notes: what of it contradicts itself or is missing, in sentences with the number of jobs.
+        runs: the runs of each job, in the order of the rows.
+        notes: sentences about contradictions and gaps, with the number of jobs.
     """
 
     runs: list[tuple[RecordedRun, ...]]
     notes: tuple[str, ...]
 
     def work(self, duration: pl.Series) -> pl.Series:
-        """How long jobs run: as the trace says, without an end for those that had not ended."""
+        """Returns how long jobs run: as the trace says, and endless for those that had not ended."""
         endless = pl.Series([not runs or runs[-1].end == ENDLESS for runs in self.runs], dtype=pl.Boolean)
         return duration.to_frame().select(pl.when(endless).then(ENDLESS).otherwise(pl.first())).to_series()
 
@@ -66,16 +69,16 @@ def check_recorded(trace: Trace) -> None:
     if START not in frame.columns or frame[START].null_count() == frame.height or END not in frame.columns:
         raise TraceError(
             str(trace.path),
-            [Fault(f"columns {START} and {END}", "are needed to replay what happened, and are not there")],
-            hint="readers fill them where the source says it; `harness trace from-run` writes them of a run",
+            [Fault(f"columns {START} and {END}", "are needed to replay what happened, but are missing")],
+            hint="readers fill them if the source has them; `harness trace from-run` writes them of a run",
         )
 
 
 def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
-    """What a trace says happened.
+    """Returns the record of a trace.
 
     Args:
-        trace: for its times, and for messages.
+        trace: the trace, for its times and for messages.
         jobs: its jobs, one row each, see `harness.trace.job_rows`.
         submit: when they arrive, microseconds since the origin.
 
@@ -113,7 +116,7 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
 
 
 class _Span(NamedTuple):
-    """A run as it is written down; `end` is None where nobody says when it ended."""
+    """A run as it was recorded; `end` is None if its end is unknown."""
 
     start: int
     end: int | None
@@ -122,10 +125,11 @@ class _Span(NamedTuple):
 
 
 def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], set[str]]:
-    """The runs of one job as they can be played, and what had to be changed for that.
+    """Returns the runs of one job in a form that can be played, and the kinds of changes made for that.
 
-    None starts before the arrival or before the end of the one before it. A run without an end ended when the
-    next one started.
+    No run starts before the arrival or before the end of the previous one. A run without an end ends when the
+    next
+    one starts.
     """
     changed: set[str] = set()
     runs: list[RecordedRun] = []
@@ -148,10 +152,10 @@ def _played(spans: Iterable[_Span], arrival: int) -> tuple[list[RecordedRun], se
 
 
 def _read(text: str, trace: Trace) -> Iterator[_Span]:
-    """The runs of a cell.
+    """Yields the runs of a cell.
 
     Raises:
-        ValueError, TypeError, KeyError: it holds something else.
+        ValueError, TypeError, KeyError: the cell holds something else.
     """
     runs = json.loads(text)
     if not isinstance(runs, list) or not runs:
@@ -186,5 +190,5 @@ def _since_1970(time: datetime) -> int:
 
 
 def runs_text(runs: Iterable[Mapping[str, Any]]) -> str:
-    """A cell of `recorded_runs`."""
+    """Returns the text of a cell of `recorded_runs`."""
     return json.dumps(list(runs), separators=(", ", ": "))

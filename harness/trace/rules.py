@@ -1,4 +1,4 @@
-"""A rule that rows must keep, and the faults of the rows that break it."""
+"""Rules for rows, and the faults of rows that break them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from harness.base.units import format_duration
 
 _ROW = re.compile(r"row ([0-9,]+)")
 _LISTED = 1000
-"""Rows that are named for one rule; what breaks a rule more often than that is counted."""
+"""The most rows to list for one rule; further breaches are counted."""
 
 
 class Rule(NamedTuple):
-    """What a row must not be.
+    """A rule about rows.
 
     Attributes:
-        column: whose value is shown.
+        column: the column whose value is shown.
         broken: true for rows that break the rule; null counts as false.
         says: what is wrong, after the value; without the value if it starts with "is missing" or "is empty".
-        about: a column whose value `says` mentions as `{}`.
+        about: a column whose value replaces `{}` in `says`.
     """
 
     column: str
@@ -33,12 +33,12 @@ class Rule(NamedTuple):
 
 
 def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None = None) -> list[Fault]:
-    """Every breach of the rules, in the order of rows, then of rules.
+    """Returns every breach of the rules, in the order of rows, then of rules.
 
     Args:
         frame: rows in the schema's types; `job_id` may be absent.
-        rules: over columns of the frame.
-        rows: the row's number in the file for each row of the frame, from 0; default is its place.
+        rules: rules about columns of the frame.
+        rows: the number in the file, from 0, of each row of the frame; by default its place.
     """
     rules = list(rules)
     if not rules or not frame.height:
@@ -61,11 +61,11 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
 
 
 def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
-    """A fault of a row of a frame as one of the file that it comes from.
+    """Returns a fault of a row in a frame with the row's place in the source file.
 
     Args:
-        fault: as `breaches` names it.
-        place: where a row, counted from 0, stands in the file; None for its number.
+        fault: the fault from `breaches`.
+        place: returns the place in the file of a row, counted from 0; None keeps the row's number.
     """
     found = None if place is None else _ROW.match(fault.where)
     if place is None or found is None:

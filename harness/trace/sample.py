@@ -13,11 +13,11 @@ from harness.trace.trace import Trace
 
 @fixed()
 class Sample(Value):
-    """Each job stays with probability `share`, with all its pods and pod sets.
+    """A random sample: each job stays with probability `share`, with all its pods and pod sets.
 
     Attributes:
         share: above 0, below 1.
-        seed: equal seeds keep equal jobs, and a larger share keeps all that a smaller one does.
+        seed: equal seeds keep equal jobs, and a larger share keeps all jobs of a smaller one.
     """
 
     share: float
@@ -25,10 +25,10 @@ class Sample(Value):
 
     @classmethod
     def parse(cls, text: str) -> Sample:
-        """`SHARE` or `SHARE@SEED`, such as `0.1@7`.
+        """Parse `SHARE` or `SHARE@SEED`, such as `0.1@7`.
 
         Raises:
-            OptionError: not of that form, or a share that is not between 0 and 1.
+            OptionError: the text has another form, or the share is not between 0 and 1.
         """
         share, _, seed = text.partition("@")
         try:
@@ -46,14 +46,14 @@ class Sample(Value):
         return f"{self.share}@{self.seed}"
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """The rows of the jobs that stay."""
+        """Returns the rows of the jobs that stay."""
         frame = trace.frame.filter(draws(trace.frame, self.seed) < self.share)
         whole = ", with all its pod sets" if "pod_set" in trace.frame.columns else ""
         return frame, f"each job stays with that probability{whole}"
 
 
 def draws(frame: pl.DataFrame, seed: int) -> pl.Series:
-    """A seeded number of at least 0 and below 1 for each row; the rows of one job have the same."""
+    """Returns a seeded number in [0, 1) for each row; the rows of one job have the same."""
     draw = Random(seed).random  # noqa: S311 - Python promises this sequence on every version
     if "pod_set" not in frame.columns:
         return pl.Series("draw", [draw() for _ in range(frame.height)], dtype=pl.Float64)

@@ -1,7 +1,6 @@
 """The canonical schema of a trace, version 1, as data: every column with its type, default and meaning.
 
-Validation, conversion and the documentation all read this one table. Columns that are not in it are kept as
-they are.
+Validation, conversion and the documentation all read this one table. Other columns are kept unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Kind(Enum):
     MAP = "map<string, string>"
 
     def takes(self, dtype: pl.DataType) -> bool:
-        """Whether a column of a file can hold this: any width of integer, any time unit, any kind of text."""
+        """True if a file's column can hold this: any width of integer, any time unit, any kind of text."""
         match self:
             case Kind.STRING:
                 return dtype in (pl.String, pl.Categorical, pl.Enum)
@@ -57,7 +56,7 @@ class Kind(Enum):
                 return is_map(dtype)
 
     def stored(self, dtype: pl.DataType) -> pl.DataType:
-        """The one type that a frame has for it, made of a type that it takes."""
+        """Returns the type that a frame uses for it, given a type that it accepts."""
         match self:
             case Kind.STRING:
                 return pl.String()
@@ -78,12 +77,12 @@ class Column(Value):
     """One column of the schema.
 
     Attributes:
-        name: the column; `request.` and `limit.` stand for one column a resource.
+        name: the column; `request.` and `limit.` stand for one column per resource.
         kind: its type.
-        meaning: what it says, with its unit.
-        default: what an absent column or a null means, in words; None where there must be a value.
+        meaning: its meaning, with its unit.
+        default: the meaning of an absent column or a null, in words; None if a value is required.
         of_pod_set: whether rows of one job (its pod sets) may differ in it.
-        recurs: for texts, whether few of them recur in many rows: a frame keeps each once, as a category.
+        recurs: for texts, whether few of them recur in many rows; a frame then stores them as categories.
     """
 
     name: str
@@ -94,7 +93,7 @@ class Column(Value):
     recurs: bool = False
 
     def stored(self, dtype: pl.DataType) -> pl.DataType:
-        """The type that a frame has for the column, made of a type that its kind takes."""
+        """Returns the type that a frame uses for the column, given a type that its kind accepts."""
         return pl.Categorical() if self.recurs else self.kind.stored(dtype)
 
 
@@ -124,14 +123,14 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "requested_time",
         Kind.DURATION,
-        "how long its user said that it would run at most; nothing ends a job that runs longer",
+        "longest run time that its user stated; nothing ends a job that runs longer",
     ),
     Column("grace_period", Kind.DURATION, "how long a preempted pod keeps what it holds", "the replay's"),
     Column("checkpoint_interval", Kind.DURATION, "overrides the replay's loss model", "the replay's"),
     Column(
         STARTUP,
         Kind.DURATION,
-        "from holding what it asks for until its pods are ready; the duration counts from then on",
+        "time from holding its resources until its pods are ready; the duration counts from then on",
         "the replay's without the column; a null is never",
     ),
     Column(LIMIT, Kind.INT64, "limit a pod; with the requests it gives the QoS class", of_pod_set=True),
@@ -186,7 +185,7 @@ REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
 
 
 def column_of(name: str) -> Column | None:
-    """The schema's column that a column of a file is; None for a further column, which is kept as it is."""
+    """Returns the schema's column for a column of a file; None for a further column, which is kept."""
     for prefix in (REQUEST, LIMIT):
         if name.startswith(prefix):
             return _BY_NAME[prefix]
@@ -194,12 +193,12 @@ def column_of(name: str) -> Column | None:
 
 
 def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
-    """The resources that columns ask for (or limit), sorted."""
+    """Returns the resources that columns request (or limit), sorted."""
     return sorted(name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 
 def is_map(dtype: pl.DataType) -> bool:
-    """Whether a column maps texts to texts: polars' own Map, or the list of entries of older releases."""
+    """True if a column maps texts to texts: polars' own Map, or the list of entries of older releases."""
     if type(dtype).__name__ == "Map":
         return repr(dtype) == "Map(String, String)"
     entry = dtype.inner if isinstance(dtype, pl.List) else None
@@ -207,12 +206,12 @@ def is_map(dtype: pl.DataType) -> bool:
 
 
 def has_names(dtype: pl.DataType) -> bool:
-    """Whether the values of a column can be told apart by names: texts, numbers and truth values."""
+    """Returns True if the values of a column can serve as names: texts, numbers and truth values."""
     return dtype in (pl.String, pl.Categorical, pl.Enum, pl.Boolean) or dtype.is_numeric()
 
 
 def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
-    """A map's value as sorted pairs, whichever way polars answers it."""
+    """Returns a map's value as sorted pairs, in whichever form polars returns it."""
     if not value:
         return ()
     pairs = value.items() if isinstance(value, Mapping) else ((item["key"], item["value"]) for item in value)
@@ -220,7 +219,7 @@ def entries(value: Any) -> tuple[tuple[str, str | None], ...]:
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-    """Column names in the order of the schema, resources sorted, further columns last as they come."""
+    """Returns column names in the order of the schema, resources sorted, further columns last."""
     names = list(names)
     order = {column.name: place for place, column in enumerate(COLUMNS)}
 

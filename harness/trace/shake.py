@@ -1,11 +1,12 @@
-"""Twins of a trace: the same jobs, moved a little in what nobody knows exactly, such as when they arrived.
+"""Twins of a trace: the same jobs, shifted slightly in what is uncertain, such as their time of arrival.
 
-A replay is chaotic: a job that arrives a second later may change which node it gets, and with that what
-thousands of jobs after it wait. Two policies therefore differ in one replay by what they do and by luck. What
-is left of their difference over several twins is what they do (Tsafrir, Ouaknine, Feitelson: Reducing
-Performance Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
+A replay is chaotic: a job that arrives a second later may get another node, which changes the waits of
+thousands
+of jobs after it. In one replay, two policies therefore differ by their decisions and by luck. The difference
+that remains over several twins is due to their decisions (Tsafrir, Ouaknine, Feitelson: Reducing Performance
+Evaluation Sensitivity and Variability by Input Shaking, MASCOTS 2007).
 
-The seed, the twin's number and the job's id alone decide what a job draws. It is the same in every version of
+Only the seed, the twin's number and the job's id decide what a job draws. It is the same in every version of
 Python, for every policy and cluster, and in a sample or window of the trace.
 """
 
@@ -26,7 +27,7 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.trace import Trace
 
 JITTER = 30 * SECOND
-"""How far arrivals are moved at most, to either side."""
+"""The most by which arrivals are shifted, in either direction."""
 
 MOST_TWINS = 10_000
 
@@ -41,15 +42,15 @@ _OPTIONS = ("arrivals", "ties", "durations", "priorities")
 
 @dataclass(frozen=True, slots=True)
 class Shaking:
-    """What is moved in twins, and by how much.
+    """The quantities that twins vary, and by how much.
 
     Attributes:
         seed: other seeds make other twins.
-        arrivals: each job arrives up to so much earlier or later, microseconds, evenly spread; none before
-            the trace's origin. Jobs that then arrive together are in the trace's order.
-        ties: jobs that the trace has at one instant are put in another order.
-        durations: each job is longer or shorter by up to such a part of its duration, evenly spread.
-        priorities: `--priority-share` chooses other jobs.
+        arrivals: the most by which a job arrives earlier or later, microseconds, uniformly distributed. None
+            arrives before the trace's origin. Jobs that then arrive together are in the trace's order.
+        ties: whether jobs with equal times in the trace change their order.
+        durations: the largest part by which a job is longer or shorter, uniformly distributed.
+        priorities: whether `--priority-share` chooses other jobs.
     """
 
     seed: int = 0
@@ -75,11 +76,11 @@ class Shaking:
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """One twin; its text says all that it is a function of beside the trace.
+    """One twin; its text determines it, given the trace.
 
     Attributes:
         number: from 1.
-        shaking: what is moved.
+        shaking: the quantities that vary.
     """
 
     number: int
@@ -87,10 +88,10 @@ class Twin:
 
     @classmethod
     def parse(cls, text: str) -> Twin:
-        """`NUMBER[@SEED][,OPTION...]`, as `str` writes it.
+        """Parse `NUMBER[@SEED][,OPTION...]`, as `str` writes it.
 
         Raises:
-            OptionError: not of that form.
+            OptionError: the text has another form.
         """
         return cls(*_parsed(text, "twin"))
 
@@ -98,7 +99,7 @@ class Twin:
         return f"{self.number}{self.shaking}"
 
     def of(self, trace: Trace) -> Trace:
-        """The twin of a trace; of its jobs it is all the same that is not to be moved."""
+        """Returns the twin of a trace; everything that does not vary stays the same."""
         shaking, frame = self.shaking, trace.frame
         jobs = _numbers(trace)
         if shaking.ties:
@@ -123,7 +124,7 @@ class Twin:
         """The calibration of a twin: other failures, and another `--priority-share` if wanted.
 
         Raises:
-            OptionError: it is wanted, and no priorities are given by it.
+            OptionError: priorities should vary, but the calibration sets none.
         """
         if calibration is not None and calibration.failures is not None:
             seed = key_of("shake", self.shaking.seed, self.number, "failures")
@@ -142,17 +143,17 @@ class Twin:
         return uniforms(key_of("shake", self.shaking.seed, self.number, purpose), jobs)
 
     def _offsets(self, purpose: str, jobs: pl.Series, most: int) -> pl.Series:
-        """Whole numbers from -most to most, evenly spread."""
+        """Returns uniform whole numbers from -most to most."""
         return (self._drawn(purpose, jobs) * (2 * most + 1)).floor().cast(pl.Int64) - most
 
 
 @dataclass(frozen=True, slots=True)
 class Shake:
-    """This many twins of a trace.
+    """A number of twins of a trace.
 
     Attributes:
-        count: how many.
-        shaking: what is moved in each.
+        count: the number of twins.
+        shaking: the quantities that vary in each.
     """
 
     count: int
@@ -160,10 +161,10 @@ class Shake:
 
     @classmethod
     def parse(cls, text: str | int) -> Shake:
-        """`N[@SEED]`, and then, with commas between them, what else than arrivals is moved and how far.
+        """Parse `N[@SEED]`, followed by further quantities that vary, with amounts, separated by commas.
 
         Raises:
-            OptionError: not of that form, or fewer than two twins, which say nothing.
+            OptionError: the text has another form, or asks for fewer than two twins, which show no spread.
         """
         count, shaking = _parsed(str(text), "--shake")
         if count < 2:
@@ -174,7 +175,7 @@ class Shake:
         return f"{self.count}{self.shaking}"
 
     def told(self) -> str:
-        """For people: how many, and what is moved."""
+        """Returns the number of twins and what varies, for people."""
         shaking = self.shaking
         moved = [
             f"arrivals ±{exact_duration(shaking.arrivals)}" if shaking.arrivals else "",
@@ -191,7 +192,7 @@ class Shake:
 
 
 def _parsed(text: str, option: str) -> tuple[int, Shaking]:
-    """The number and what is moved."""
+    """Returns the number, and the quantities that vary."""
     head, *rest = (part.strip() for part in text.split(","))
     number, at, seed = head.partition("@")
     if not _is_number(number) or (at and not _is_number(seed)):
@@ -252,7 +253,7 @@ def _per_cent(part: Fraction) -> str:
 
 
 def _numbers(trace: Trace) -> pl.Series:
-    """A number for each job that its id alone decides; those of one trace are kept for its other twins."""
+    """Returns a number for each job, from its id alone; those of one trace are kept for its other twins."""
     found = _OF_TRACES.get(trace.digest)
     if found is None:
         names = trace.frame["job_id"].to_list()

@@ -11,7 +11,7 @@ import polars as pl
 from harness.base.arrays import places
 
 Slice: TypeAlias = Callable[[int, int], Iterable[Any]]
-"""Answers the values of rows `start` to `start + count`; endless for a constant."""
+"""Returns the values of rows `start` to `start + count`; endless for a constant."""
 
 _MOST_SHARED = 1 << 16
 
@@ -27,7 +27,7 @@ def values(series: pl.Series) -> Slice:
 
 
 def texts(series: pl.Series) -> Slice:
-    """The texts of a column without nulls; where few texts recur, equal ones are one and the same object."""
+    """Returns the texts of a column without nulls; if few texts recur, equal ones share one object."""
     names = series.unique(maintain_order=True).cast(pl.String)
     if len(names) > _MOST_SHARED:
         return values(series)

@@ -1,8 +1,10 @@
-"""A cluster to start from for a trace: nodes of the right size, queues and elastic quotas, as manifests.
+"""Makes a starting cluster for a trace: nodes of the right size, queues and elastic quotas, as manifests.
 
-Unlike what a replay assumes without manifests (`harness.cluster.derive`) it has nodes, and a real cluster
-would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the trace. cpu and
-memory have quotas even where the trace does not ask for them.
+Unlike the cluster that a replay assumes without manifests (`harness.cluster.derive`), it has nodes, and a
+real
+cluster would accept it. Names are checked, and every queue has LocalQueues in the namespaces of the trace.
+cpu
+and memory have quotas even if the trace does not request them.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _MOST_PODS = 110
 _DEVICES = 8
 _CORE, _GI = 1000, 2**30
 _UNASKED = {"cpu": 8 * _CORE, "memory": 64 * _GI}
-"""What a node has for each device (or each 8 cores) of a resource that the trace does not ask for."""
+"""The amount on a node, per device (or per 8 cores), of a resource that the trace does not request."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,14 @@ class Starter:
     """A cluster for a trace.
 
     Attributes:
-        nodes: how many.
-        node: resource -> amount of one.
-        queues: queue -> resource -> nominal quota; together they are all of the nodes.
+        nodes: the number of nodes.
+        node: resource -> amount on one node.
+        queues: queue -> resource -> nominal quota; the quotas add up to all of the nodes.
         doors: (namespace, queue) of the trace, sorted.
-        why: what was decided, in sentences.
-        topology: level, a node label -> how many of what is below it are in one of its domains, nodes in the
-            first; from the finest to the coarsest. Empty for none.
+        why: sentences about the decisions made.
+        topology: level, a node label -> how many of the next finer domains are in one of its domains (nodes,
+            for
+            the first); from the finest to the coarsest. Empty for none.
     """
 
     nodes: int
@@ -74,13 +77,13 @@ class Starter:
     topology: Mapping[str, int] = field(default_factory=dict)
 
     def manifests(self, *, pools: bool = False) -> Iterator[dict[str, Any]]:
-        """Namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
+        """Yields namespaces, nodes, queues and an ElasticQuotaTree with the same numbers.
 
         Args:
-            pools: one NodePool, which only `harness` knows, instead of Nodes.
+            pools: write one NodePool, which only `harness` knows, instead of Nodes.
 
         Raises:
-            InputError: more Nodes than are written one by one.
+            InputError: there are too many Nodes to write one by one.
         """
         if not pools and self.nodes > _MOST_WRITTEN:
             raise InputError(
@@ -113,7 +116,7 @@ class Starter:
         yield elastic_quota_tree_manifest(quota_node("root", total, total, children))
 
     def _pools(self) -> Iterator[dict[str, Any]]:
-        """One NodePool, or with a topology one for each domain of its finest level."""
+        """Yields one NodePool, or with a topology one for each domain of its finest level."""
         size = next(iter(self.topology.values()), self.nodes)
         for first in range(0, self.nodes, size):
             labels = self._labels(first)
@@ -121,7 +124,7 @@ class Starter:
             yield node_pool_manifest(name, min(size, self.nodes - first), self.node, labels)
 
     def _labels(self, node: int) -> dict[str, str]:
-        """The domains of a node, by its number."""
+        """Returns the domains of a node, by its number."""
         labels, size = {}, 1
         for level, of_them in self.topology.items():
             size *= of_them
@@ -130,7 +133,7 @@ class Starter:
         return labels
 
     def _namespaces(self) -> dict[str, list[str]]:
-        """Queue -> the namespaces that are its alone; one of its own name where it has none."""
+        """Returns queue -> the namespaces that only it uses; one of its own name if it has none."""
         owners: dict[str, list[str]] = {}
         for namespace, queue in self.doors:
             owners.setdefault(namespace, []).append(queue)
@@ -149,19 +152,20 @@ def start(
     weights: Mapping[str, Fraction] | str = "equal",
     topology: Mapping[str, int] | None = None,
 ) -> Starter:
-    """A cluster on which a trace would be replayed.
+    """Make a cluster on which a trace can be replayed.
 
     Args:
         trace: the jobs.
-        load: the mean demand by the capacity, where the trace does not say how large the machine was.
-        node: what one node has; where it does not say, powers of two that hold the largest pod.
-        weights: how quotas are divided: `equal`, `proportional` to what queues ask for, or queue -> weight,
-            0 for queues that are not named.
-        topology: how nodes are grouped, see `Starter`.
+        load: the mean demand divided by the capacity, if the trace does not give the size of the machine.
+        node: the amounts on one node; missing ones become powers of two that hold the largest pod.
+        weights: the division of quotas: `equal`, `proportional` to the queues' demands, or queue -> weight,
+            with 0 for queues that are not named.
+        topology: the grouping of nodes, see `Starter`.
 
     Raises:
-        TraceError: jobs that ask for nothing, names that Kubernetes refuses, a node too small for some pod,
-            too many nodes, or weights of queues that are not in the trace.
+        TraceError: jobs request nothing, Kubernetes refuses a name, a node is too small for some pod, nodes
+            are
+            too many, or weights name unknown queues.
     """
     frame = trace.frame
     demands = {name: demand for name, demand in demands_of(trace).items() if demand.largest}
@@ -198,7 +202,7 @@ def start(
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
     if traced and not node:
-        why.append(f"of {', '.join(traced)} a node has what one of the traced machine had")
+        why.append(f"for {', '.join(traced)}, a node has the amounts of the traced machine's nodes")
     unasked = [name for name in given if name not in demands]
     if unasked:
         why.append(f"the trace does not ask for {' and '.join(unasked)}; the amount on each node is assumed")
@@ -221,7 +225,7 @@ def start(
 def _check_size(
     trace: Trace, count: int, scarce: str, capacity: Mapping[str, int], node: Mapping[str, int]
 ) -> None:
-    """Refuse a cluster of more nodes, or of more of a resource, than there can be: a unit is mistaken."""
+    """Refuse a cluster with too many nodes, or too much of a resource: a unit is probably mistaken."""
     total = {resource: amount * count for resource, amount in node.items()}
     beyond = [resource for resource, amount in total.items() if amount > INT64_MAX]
     if count > MOST_NODES:
@@ -243,7 +247,7 @@ def _check_size(
 def _unfit_names(
     queues: Sequence[str], namespaces: Sequence[str], resources: Mapping[str, object]
 ) -> list[Fault]:
-    """Names that the API server would refuse."""
+    """Returns faults for names that the API server would refuse."""
     faults = [
         Fault(f"{kind} {name!r}", "is no name that Kubernetes accepts (a-z, 0-9, - and ., at most 63)")
         for kind, names in (("queue", queues), ("namespace", namespaces))
@@ -259,7 +263,7 @@ def _unfit_names(
 
 
 def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
-    """What a node of the traced machine had, as far as the trace says it and the largest pod fits."""
+    """Returns the amounts on a node of the traced machine that are known and hold the largest pod."""
     stated = {name: traced_node(trace, name) for name in largest}
     return {name: amount for name, amount in stated.items() if amount is not None and amount >= largest[name]}
 
@@ -267,7 +271,7 @@ def _traced(trace: Trace, largest: Mapping[str, int]) -> dict[str, int]:
 def _node(
     capacity: Mapping[str, int], largest: Mapping[str, int], given: Mapping[str, int]
 ) -> dict[str, int]:
-    """What is given, else a round number of the scarcest kind, and of the others in proportion."""
+    """Returns the given amounts, else a round number of the scarcest resource and others in proportion."""
     devices = [name for name in capacity if "/" in name]
     kinds = [name for name in devices or capacity if name in given or not given] or list(capacity)
     first = max(kinds, key=lambda name: (capacity[name], name)) if devices else min(kinds)
@@ -289,12 +293,12 @@ def _node(
 
 
 def _power_of_two(amount: int, unit: int) -> int:
-    """The next power of two of a unit that can be counted."""
+    """Returns the next power of two of a unit that can be counted."""
     return min((1 << max(0, ceil(Fraction(amount, unit)) - 1).bit_length()) * unit, INT64_MAX)
 
 
 def _pods(node: Mapping[str, int], frame: pl.DataFrame) -> int:
-    """How many pods a node takes: Kubernetes' default, or as many of the smallest as fit."""
+    """Returns how many pods a node takes: Kubernetes' default, or as many of the smallest pods as fit."""
     fit = _MOST_PODS
     for resource in resources_of(frame.columns):
         amounts = frame[f"{REQUEST}{resource}"].drop_nulls()
@@ -319,7 +323,7 @@ def _weights(
 
 
 def _asked(frame: pl.DataFrame) -> dict[str, int]:
-    """Queue -> the resource-time that it asks for, of each resource in billionths of all of it."""
+    """Returns queue -> its resource-time, for each resource in billionths of the total."""
     jobs = job_rows(frame).with_columns(pl.col("duration").to_physical().cast(pl.Int128))
     total: dict[str, int] = dict.fromkeys(jobs["queue"].unique().sort(), 0)
     for resource in resources_of(jobs.columns):

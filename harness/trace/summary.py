@@ -1,4 +1,4 @@
-"""What a trace is, in figures: its span, tenants, sizes, durations, and the load it offers."""
+"""A trace in figures: its span, tenants, sizes, durations, and the load it offers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PIECE = 1 << 20  # rows
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of how many, and how large."""
+    """The number of values, and their distribution."""
 
     count: int
     mean: float
@@ -35,17 +35,17 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """What jobs ask of one resource.
+    """The demand of jobs for one resource.
 
     Attributes:
-        job: the spread of what jobs ask for over all their pods, among those that ask for any.
-        mean: resource-time of all jobs divided by the time from the first to the last submission; where that
-            is one instant, what they ask for together.
-        p95: what is asked for at once if every job starts when it is submitted, at most for 95 % of the time
-            from the first to the last submission.
-        peak: the most that is asked for at once then, at any time.
-        recorded_peak: the most that really ran at once; None where that is not known.
-        capacity: how much the traced machine had; None where the trace does not say it.
+        job: the distribution of the jobs' requests over all their pods, among jobs that request any.
+        mean: resource-time of all jobs divided by the time from the first to the last submission. If all jobs
+            are submitted at one instant, it is the sum of their requests.
+        p95: the level of demand, if every job starts at its submission, that is not exceeded for 95 % of the
+            time from the first to the last submission.
+        peak: the highest level of that demand.
+        recorded_peak: the highest amount that really ran at once; None if unknown.
+        capacity: the traced machine's capacity; None if the trace does not give it.
     """
 
     job: Spread
@@ -61,10 +61,10 @@ class Tenant:
     """A queue.
 
     Attributes:
-        queue: its name; `<namespace>/<queue>` where queues of several namespaces have that name.
-        jobs: how many it has.
+        queue: its name; `<namespace>/<queue>` if queues of several namespaces have that name.
+        jobs: the number of its jobs.
         resource_seconds: resource -> resource-time in units of the resource times seconds.
-        recorded_wait: the median of what its jobs really waited, microseconds; None where that is not known.
+        recorded_wait: the median of its jobs' real waits, microseconds; None if unknown.
     """
 
     queue: str
@@ -79,13 +79,12 @@ class Summary:
 
     Attributes:
         first, last: the first and last submission, as text.
-        span: between them.
+        span: the time between them.
         gangs: jobs that make progress only with all their pods.
-        gang_sizes: pods -> gangs of this many.
-        recorded_wait: what jobs really waited before they started; None where that is not known.
+        gang_sizes: pods -> the number of gangs with that many.
+        recorded_wait: the real waits of jobs before they started; None if unknown.
         priorities: (priority or class) -> jobs; empty if the trace has neither.
-        missing: columns of the schema that the trace does not have, or that are null in some rows, with how
-            many.
+        missing: columns of the schema that the trace lacks, or that have nulls, with the number of rows.
     """
 
     jobs: int
@@ -169,7 +168,7 @@ def _use(jobs: pl.DataFrame, resource: str, capacity: int | None) -> ResourceUse
 
 
 def _tenants(jobs: pl.DataFrame, resources: list[str], *, waits: bool) -> tuple[Tenant, ...]:
-    """Queues, those with most jobs first."""
+    """Returns the queues, those with most jobs first."""
     duration = pl.col("duration").cast(pl.Float64)
     whose = ["namespace", "queue"]
     pieces = [

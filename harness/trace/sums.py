@@ -1,7 +1,8 @@
-"""What all jobs of a trace are together, which must fit 64 bits: what they ask for, and how long they run.
+"""The sums over all jobs of a trace, which must fit 64 bits: their requests and their durations.
 
-What queues hold and what waits are sums over jobs; beyond 64 bits they would turn negative in silence. A
-product of such a sum and a time is computed with 128 bits, which hold any.
+The amounts that queues hold and that wait are sums over jobs. Beyond 64 bits they would silently turn
+negative.
+A product of such a sum and a time is computed with 128 bits, which always suffice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Sums:
     """Adds up rows, piece by piece.
 
     Attributes:
-        total: column -> what all rows so far are together: amounts over all pods, and durations.
+        total: column -> the sum over all rows so far: amounts over all pods, and durations.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,10 @@ class Sums:
         self._rows = 0
 
     def add(self, frame: pl.DataFrame) -> list[Fault]:
-        """Add valid rows, in the schema's types; answers the row at which each sum stops to fit."""
+        """Add valid rows, in the schema's types.
+
+        Returns faults at the rows from which on a sum no longer fits.
+        """
         amounts = {
             f"{REQUEST}{resource}": frame.select(total_of(frame, resource)).to_series()
             for resource in resources_of(frame.columns)
@@ -48,7 +52,7 @@ class Sums:
         return faults
 
     def _added(self, name: str, values: pl.Series, most: int) -> int | None:
-        """Add values; the place of the first with which there is more than `most`, None if there is none."""
+        """Add values; returns the place of the first value that makes the sum exceed `most`, or None."""
         before = self.total.get(name, 0)
         largest = int(values.max() or 0)  # type: ignore[arg-type]
         wide = largest * len(values) > INT64_MAX  # twice as many bits take twice the memory
@@ -59,7 +63,7 @@ class Sums:
 
 
 def exact_sum(values: pl.Series) -> int:
-    """The sum of integers, whatever it is; piece by piece, since 128 bits take twice the memory."""
+    """Returns the sum of integers of any size; piece by piece, because 128 bits take twice the memory."""
     pieces = range(0, len(values), _PIECE)
     return sum(int(values.slice(at, _PIECE).cast(pl.Int128).sum()) for at in pieces)
 

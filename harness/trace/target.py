@@ -1,4 +1,4 @@
-"""How far arrivals or the cluster must be scaled so that a trace offers a wanted load."""
+"""Finds the scale of arrivals or of the cluster with which a trace offers a wanted load."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from harness.trace.trace import Trace
 
 _DIGITS = 4
 _NEAR = Fraction(1, 100)
-"""A scale reaches a load if it gives no more than this part of it more or less."""
+"""A scale reaches a load if the result differs from it by at most this part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a trace offers a cluster of one resource.
+    """The load that a trace offers for one resource of a cluster.
 
     Attributes:
         mean: resource-time of all jobs divided by the time between the first and the last submission.
-        capacity: how much the cluster has.
+        capacity: the capacity of the cluster.
     """
 
     mean: Fraction
@@ -33,20 +33,20 @@ class Offer:
 
     @property
     def load(self) -> Fraction:
-        """The part of the capacity that is asked for on average; above 1 the queue only grows."""
+        """The mean demand as a part of the capacity; above 1 the queue only grows."""
         return self.mean / self.capacity
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The ways to a wanted load.
+    """The scales that give a wanted load.
 
     Attributes:
-        resource: the scarcest one, which the target is about.
-        offers: resource -> what is offered now.
-        wanted: the load that is aimed at.
+        resource: the scarcest resource, which the target is about.
+        offers: resource -> the present load.
+        wanted: the wanted load.
         scale_arrivals, scale_cluster: either of them alone gives the load.
-        arrivals_load, cluster_load: the load that it gives exactly; a cluster has whole nodes.
+        arrivals_load, cluster_load: the exact load that it gives; a cluster has whole nodes.
     """
 
     resource: str
@@ -59,12 +59,12 @@ class Target:
 
     @property
     def cluster_reaches(self) -> bool:
-        """Whether some size of the cluster gives the load; nodes come whole, and quotas in whole units."""
+        """True if some size of the cluster gives the load; nodes and units of quotas are whole."""
         return abs(self.cluster_load - self.wanted) <= _NEAR * self.wanted
 
 
 def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
-    """What a trace offers of each resource that it asks for and the cluster has."""
+    """Returns the load that a trace offers for each resource that it requests and the cluster has."""
     jobs = timed_jobs(trace)
     levels = {
         resource: level_of(jobs, resource)
@@ -79,10 +79,10 @@ def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
 
 
 def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
-    """How to offer `load` times the capacity of the scarcest resource.
+    """Find how to offer `load` times the capacity of the scarcest resource.
 
     Raises:
-        InputError: the cluster has nothing that the trace asks for, or no job comes later than another.
+        InputError: the cluster has no resource that the trace requests, or all jobs arrive at once.
     """
     offers = offers_of(trace, cluster)
     if not offers:
@@ -107,7 +107,7 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
 
 
 def _sizes(cluster: Cluster, wanted: Fraction) -> list[Fraction]:
-    """The sizes that come into question: the wanted one, or the whole numbers of nodes beside it."""
+    """Returns the possible sizes: the wanted one, or the nearest whole numbers of nodes."""
     nodes = len(cluster.nodes)
     if not nodes:
         return [_rounded(wanted)]
@@ -121,5 +121,5 @@ def _load(trace: Trace, cluster: Cluster, resource: str) -> Fraction:
 
 
 def _rounded(number: Fraction) -> Fraction:
-    """A few digits that a person can type."""
+    """Returns a number with a few digits, easy to type."""
     return Fraction(f"{float(number):.{_DIGITS}g}")

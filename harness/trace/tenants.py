@@ -1,4 +1,4 @@
-"""Says anew whose each job is, for traces whose queue is not the tenant, or that have too many of them."""
+"""Sets the tenants of jobs, for traces whose queue is not the tenant, or that have too many tenants."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from harness.trace.schema import has_names
 from harness.trace.trace import Trace
 
 OTHER = "other"
-"""The queue of all that `top` does not keep."""
+"""The queue of all jobs that `top` does not keep."""
 
 UNKNOWN = "unknown"
-"""The queue of jobs that a column says nothing about."""
+"""The queue of jobs for which the column has no value."""
 
 _FORM = "write column:NAME, top:N, hash:N, names or map:FILE, also several: column:user,top:20"
 _NUMBER = re.compile("0*[1-9][0-9]{0,8}", re.ASCII)
@@ -36,15 +36,17 @@ _Step: TypeAlias = Callable[[pl.DataFrame, str], pl.DataFrame]
 
 @fixed()
 class Tenants(Value):
-    """New queues, one step after the other.
+    """New queues, set in one step after the other.
 
     `column:NAME` takes another column as the queue. `top:N` keeps the queues with most jobs and puts the
-    others into `other`. `hash:N` spreads queues over N by their names. `names` makes them names that
-    Kubernetes accepts. `map:FILE` gives them the LocalQueues and namespaces of a file.
+    others into
+    `other`. `hash:N` spreads queues over N by their names. `names` turns them into names that Kubernetes
+    accepts.
+    `map:FILE` replaces them by the LocalQueues and namespaces in a file.
 
     Attributes:
         steps: the kind of each, and its argument.
-        maps: file -> what it says, of those that were read already; others are read when rows change.
+        maps: file -> its content, for files that were already read; others are read when rows change.
     """
 
     steps: tuple[tuple[str, str], ...]
@@ -52,10 +54,10 @@ class Tenants(Value):
 
     @classmethod
     def parse(cls, text: str) -> Tenants:
-        """`KIND:ARGUMENT`, several separated by commas.
+        """Parse `KIND:ARGUMENT`, several separated by commas.
 
         Raises:
-            OptionError: a step that there is not, or a number that is none.
+            OptionError: a step is unknown, or a number is invalid.
         """
         steps = []
         for part in text.split(","):
@@ -73,10 +75,10 @@ class Tenants(Value):
         return ",".join(f"{kind}:{argument}" if argument else kind for kind, argument in self.steps)
 
     def read(self, folder: Path) -> Tenants:
-        """The same with its files read, so that it can be applied where they are not.
+        """Returns the same steps with their files read, so that they can be applied without the files.
 
         Args:
-            folder: what their paths are relative to.
+            folder: the folder that their paths are relative to.
 
         Raises:
             OptionError: a file cannot be read, or is faulty.
@@ -88,7 +90,7 @@ class Tenants(Value):
         return Tenants(steps, Frozen(maps))
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """The rows with their new queues.
+        """Returns the rows with their new queues.
 
         Raises:
             OptionError: there is no such column or file, or two queues would become one.
@@ -162,12 +164,12 @@ def _mapped(frame: pl.DataFrame, path: str, places: Mapping[str, Place]) -> pl.D
 
 
 def _with(frame: pl.DataFrame, queue: pl.Series) -> pl.DataFrame:
-    """The rows with other queues."""
+    """Returns the rows with other queues."""
     return frame.with_columns(queue.cast(frame["queue"].dtype).alias("queue"))
 
 
 def _renamed(queues: pl.Series, rename: Callable[[str], str]) -> pl.Series:
-    """Each distinct name is made anew once."""
+    """Returns the queues renamed; each distinct name is converted once."""
     names = queues.unique().sort().to_list()
     return queues.replace_strict(names, [rename(name) for name in names], return_dtype=pl.String)
 

@@ -1,4 +1,4 @@
-"""What rows say of topologies: columns of their own, or Kueue's annotations in a pod template."""
+"""Topology requests of rows: from their own columns, or from Kueue's annotations in a pod template."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _ANNOTATIONS: Mapping[str, str] = {
     SLICE_SIZE: f"{PODSET}slice-size",
     GROUP: f"{PODSET}group-name",
 }
-"""What a job controller of Kueue reads of a pod template for each column."""
+"""Column -> the annotation of a pod template that Kueue's job controllers read for it."""
 
 
 def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
-    """What a row must not say in the columns of topologies; see `wrong_annotations` for templates."""
+    """Yields the rules for the topology columns of a row; see `wrong_annotations` for templates."""
     said = [_said(name) for name in _ONE_OF if name in frame.columns]
     names = [name for name in _ONE_OF if name in frame.columns]
     for name in (REQUIRED, PREFERRED, SLICE, GROUP):
@@ -54,7 +54,7 @@ def _said(name: str) -> pl.Expr:
 
 
 def wrong_annotations(template: str) -> str:
-    """What is wrong with the annotations of a template, which is a JSON object; "" for nothing."""
+    """Returns what is wrong with the annotations of a template, which is a JSON object; "" for nothing."""
     said = _annotated(template)
     for name in said:
         if not isinstance(said[name], str):
@@ -73,10 +73,10 @@ def wrong_annotations(template: str) -> str:
 
 
 def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRequest | None:
-    """What a row asks of topologies: its columns count, else the annotations of its template.
+    """Returns the topology request of a row: from its columns, else from its template's annotations.
 
     Args:
-        value: answers the row's value of a column, None for none.
+        value: returns the row's value of a column, None for none.
         template: its `pod_template`.
     """
     said = {name: value(name) for name in _ANNOTATIONS}
@@ -97,7 +97,7 @@ def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRe
 
 
 def _annotated(template: str) -> dict[str, Any]:
-    """Column -> what the annotations of a template say for it."""
+    """Returns column -> the value in the annotations of a template."""
     content = parse_json(template)
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None

@@ -1,7 +1,8 @@
 """A trace: the rows of a file in the canonical schema, with what is known about them.
 
-`open_trace` is the only way from a file to a trace. It chooses a registered reader, whatever the format (also
-for the canonical Parquet), and checks every rule of the schema.
+`open_trace` is the only way from a file to a trace. It chooses a registered reader for any format, including
+the
+canonical Parquet, and checks every rule of the schema.
 """
 
 from __future__ import annotations
@@ -39,24 +40,25 @@ _NOTHING: Mapping[str, Any] = {}
 
 @fixed(slots=False)
 class Trace(Fixed):
-    """A valid trace. Two are equal where all that they say is, and all values of their frames.
+    """A valid trace. Two traces are equal if all their metadata and all values of their frames are equal.
 
     Attributes:
-        path: the file it came from.
-        frame: the canonical columns that it has, in the schema's types, then all others; one row a job or,
-            with `pod_set`, one row a pod set. Times are as in the file.
+        path: its source file.
+        frame: the canonical columns that it has, in the schema's types, then all others; one row per job or,
+            with `pod_set`, one row per pod set. Times are as in the file.
         kind: whether `submit_time` is a timestamp or a duration.
-        time_zone: of the timestamps; None if they have none.
-        origin: what simulated times count from, microseconds since the epoch: the first submit time floored
-            to a whole second; 0 for durations without a chosen window.
-        sha256: of the file's bytes; of a folder, of all files in it; "" where nobody asked for it.
-        metadata: what the file says about itself (`harness.source`, `harness.license`, ...).
+        time_zone: the zone of the timestamps; None if they have none.
+        origin: the zero of simulated times, microseconds since the epoch: the first submission, rounded down
+            to
+            a whole second; 0 for durations without a chosen window.
+        sha256: the hash of the file's bytes, or of all files in a folder; "" if it was not requested.
+        metadata: the file's own metadata (`harness.source`, `harness.license`, ...).
         rows_read: how many job records the source holds.
         left_out: reason -> how many of them are not in `frame`.
-        notes: conventions that the reader applied, as sentences.
+        notes: sentences about conventions that the reader applied.
         reader: the name of the reader.
         options: the reader's options, given or default.
-        calibration: step -> its text, of what was changed on purpose (`harness.trace.calibration`).
+        calibration: step -> its text, for deliberate changes (`harness.trace.calibration`).
     """
 
     path: Path
@@ -88,7 +90,7 @@ class Trace(Fixed):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all values of the frame, whatever file, reader or program they come from."""
+        """SHA-256 of all values of the frame, independent of file, reader and program."""
         return frame_digest(self.frame, self.kind, str(self.time_zone), str(self.origin))
 
 
@@ -105,16 +107,16 @@ def open_trace(
 
     Args:
         path: the file; `-` is standard input.
-        plugins: whose readers are asked.
+        plugins: the plugins that provide readers.
         reader: the reader's name; by default the file's suffix decides, then its first bytes.
-        options: the reader's options; unnamed ones take their defaults.
-        cluster: check also whether the trace fits it.
-        hashed: whether the trace has the hash of the file, for which all of its bytes are read.
+        options: the reader's options; missing ones take their defaults.
+        cluster: also check that the trace fits this cluster.
+        hashed: whether to hash the file, which reads all of its bytes.
 
     Raises:
-        TraceError: the file cannot be read, or breaks the schema; every fault is named.
+        TraceError: the file cannot be read, or breaks the schema; lists every fault.
         PluginError: there is no such reader, or it failed.
-        OptionError: an option that the reader does not have, or not such a value.
+        OptionError: the reader has no such option, or the value is invalid.
     """
     path = Path(path)
     if path == STANDARD_INPUT:
@@ -157,7 +159,7 @@ def open_trace(
 
 
 def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
-    """The trace in standard input, which is kept in a file meanwhile: readers may read twice, and seek."""
+    """Read the trace in standard input. It is kept in a file meanwhile: readers may read twice, and seek."""
     called = Path(CALLED)
     try:
         with standard_input_file() as file:

@@ -1,4 +1,4 @@
-"""Gives the columns of a file the schema's types without losing anything, and says which cannot have them."""
+"""Converts the columns of a file to the schema's types without loss, and reports those that cannot be."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from harness.trace.schema import LIMIT, REQUEST, REQUIRED, Column, Kind, column_
 
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
-    """The frame with the schema's types and order of columns, and the faults of its columns as a whole.
+    """Returns the frame with the schema's types and order of columns, and the faults of whole columns.
 
-    Integers of any width, times in any unit and texts of any kind are taken if every value survives the
-    change. A column with a fault is left out, so that the rows can still be checked in the others.
+    Integers of any width, times in any unit and texts of any kind are accepted if every value survives the
+    change.
+    A column with a fault is left out, so that the rows can still be checked in the others.
     """
     faults: list[Fault] = []
     kept: list[pl.Series] = []
@@ -44,7 +45,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    """The column that may be this one under a name of its own."""
+    """Returns the column that may be the missing one under another name."""
     plain = {re.sub(r"[^a-z]", "", each.lower()): each for each in columns if column_of(each) is None}
     found = nearest(name.replace("_", ""), plain)
     return "" if found is None else f"; is it {plain[found]!r}?"
@@ -65,7 +66,7 @@ def _reserved(name: str) -> str | None:
 
 
 def _cast(series: pl.Series, column: Column) -> pl.Series | str:
-    """The series in the stored type, or what is wrong with it."""
+    """Returns the series in the stored type, or what is wrong with it."""
     dtype = series.dtype
     if not column.kind.takes(dtype):
         return f"is {dtype}, must be {column.kind.value}{_not_finite(series)}"
@@ -87,14 +88,14 @@ def _cast(series: pl.Series, column: Column) -> pl.Series | str:
 
 
 def _shown(series: pl.Series, row: int) -> str:
-    """A value that may be too large for Python: times as they are stored."""
+    """Returns a value that may be too large for Python; times as they are stored."""
     if isinstance(series.dtype, (pl.Datetime, pl.Duration)):
         return f"{series.to_physical()[row]} {series.dtype.time_unit}"
     return str(series[row])
 
 
 def _not_finite(series: pl.Series) -> str:
-    """For a column of floats: which rows could not even be converted."""
+    """Returns, for a column of floats, the rows that could not be converted."""
     if not series.dtype.is_float():
         return ""
     wrong = (~series.is_finite()).fill_null(value=False).arg_true()
@@ -105,7 +106,7 @@ def _not_finite(series: pl.Series) -> str:
 
 
 def _one_kind_of_time(columns: list[pl.Series]) -> tuple[list[pl.Series], list[Fault]]:
-    """Recorded times must be of submit_time's kind; time zones may differ, instants are compared."""
+    """Check that recorded times have submit_time's kind; time zones may differ, instants are compared."""
     submit = next((series for series in columns if series.name == "submit_time"), None)
     if submit is None:
         return columns, []

@@ -1,4 +1,4 @@
-"""The rules of the schema: what every row of a trace must keep, and what a cluster must offer it.
+"""The rules of the schema, for every row of a trace, and for the cluster of its replay.
 
 All faults are found in one pass over the columns, so that a trace is repaired once and not fault by fault.
 """
@@ -38,18 +38,18 @@ _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1
 _INT32_MAX = 2**31 - 1
 _FIRST = "harness.first"
 _LONGEST_NAME = 1000
-"""Bytes; Kubernetes' names have 253 at most, and each may stand in thousands of rows of results."""
+"""The longest name in bytes. Kubernetes' names have at most 253, and each may recur in thousands of rows."""
 
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
 def faults_of(frame: pl.DataFrame) -> list[Fault]:
-    """Every fault of a trace's rows, columns first, then row by row; empty for a valid trace."""
+    """Returns every fault of a trace's rows, columns first, then row by row; empty for a valid trace."""
     return checked(frame)[1]
 
 
 def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
-    """The frame in the schema's types, without columns that cannot have them, and every fault."""
+    """Returns the frame in the schema's types, without columns that cannot have them, and every fault."""
     if not frame.height:
         return frame, [*typed(frame)[1], Fault("", "holds no jobs")]
     frame, faults = typed(frame)
@@ -60,26 +60,26 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """What a trace asks for that a cluster does not have: queues, priority classes, room for its jobs.
+    """Returns a trace's needs that a cluster cannot meet: queues, priority classes, room for its jobs.
 
-    With ClusterQueues, a queue is known if it is a LocalQueue of its namespace that leads to one of them, or
-    one of them, or an ElasticQuota. A job is larger than the cluster if the least it can start with
-    (`min_pods`) is.
+    With ClusterQueues, a queue is known if it is a ClusterQueue, a LocalQueue of its namespace that leads to
+    one, or
+    an ElasticQuota. A job is larger than the cluster if its least size for a start (`min_pods`) is.
 
     Args:
         trace: the jobs.
-        cluster: what they are to run on.
-        by_queues: whether jobs are admitted by ClusterQueues, so that no ElasticQuota counts.
+        cluster: the cluster to run them on.
+        by_queues: whether ClusterQueues admit jobs, so that no ElasticQuota counts.
     """
     return unknown_names(trace.frame, cluster, by_queues=by_queues) + _too_large(trace.frame, cluster)
 
 
 def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[str]:
-    """The jobs of queues that a cluster does not have, and those that are larger than all of it.
+    """Returns the jobs of queues that a cluster lacks, and those that are larger than the cluster.
 
     Args:
         trace: the jobs.
-        cluster: what they are to run on.
+        cluster: the cluster to run them on.
         by_queues: as in `cluster_faults`.
     """
     jobs = _least(trace.frame)
@@ -94,11 +94,11 @@ def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> lis
 
 
 def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Queues and priority classes of a trace's rows that a cluster does not have; the rows may be faulty.
+    """Returns faults for queues and priority classes that a cluster lacks; the rows may have other faults.
 
     Args:
         frame: the rows.
-        cluster: what the jobs are to run on.
+        cluster: the cluster to run the jobs on.
         by_queues: as in `cluster_faults`.
     """
     return _unknown_queues(frame, cluster, by_queues) + _unknown_classes(frame, cluster)
@@ -133,7 +133,7 @@ def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
     yield from topology_rules(frame)
     if "checkpoint_interval" in frame.columns:
         interval = pl.col("checkpoint_interval").to_physical()
-        yield Rule("checkpoint_interval", interval == 0, "must be longer than nothing")
+        yield Rule("checkpoint_interval", interval == 0, "must be longer than 0")
     if "preemption_policy" in frame.columns:
         allowed = pl.col("preemption_policy").is_in(list(PREEMPTION_POLICIES))
         yield Rule("preemption_policy", ~allowed, f"is not one of {', '.join(PREEMPTION_POLICIES)}")
@@ -154,7 +154,7 @@ def _pod_rules(frame: pl.DataFrame) -> Iterator[Rule]:
 
 
 def _documents(frame: pl.DataFrame) -> list[Fault]:
-    """Columns of JSON and of labels: each distinct value is looked at once."""
+    """Check the columns of JSON and of labels; each distinct value is checked once."""
     rules: list[Rule] = []
     for name, wanted in _DOCUMENTS.items():
         if name in frame.columns:
@@ -188,14 +188,14 @@ def _is_json(text: str, wanted: type) -> bool:
 
 
 def _jobs(frame: pl.DataFrame) -> list[Fault]:
-    """Rules between rows: names are unique, and rows of one job agree."""
+    """Check the rules between rows: names are unique, and rows of one job agree."""
     if "job_id" in frame.columns and not distinct(frame["job_id"]):
         return _repeated(frame)
     return []
 
 
 def _repeated(frame: pl.DataFrame) -> list[Fault]:
-    """Faults of rows that share a job id."""
+    """Returns faults of rows that share a job id."""
     rows = (
         frame.with_columns(filled(frame, "pod_set", DEFAULT_POD_SET), pods_of(frame).alias("pods"))
         .with_row_index(ROW)
@@ -211,7 +211,7 @@ def _repeated(frame: pl.DataFrame) -> list[Fault]:
     ]
     for name in same:
         other = pl.col(name).ne_missing(pl.col(name).first().over("job_id"))
-        rules.append(Rule(name, other, "is not what the first row of the job says"))
+        rules.append(Rule(name, other, "differs from the first row of the job"))
     begins = pl.col(ROW) == pl.col(ROW).min().over("job_id")
     for resource in resources_of(frame.columns):
         name = f"{REQUEST}{resource}"
@@ -235,7 +235,7 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> l
 
 
 def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
-    """A sentence: a queue leads to no ClusterQueue."""
+    """Returns a sentence: a queue leads to no ClusterQueue."""
     local = cluster.local_queues.get((namespace, queue))
     if local is not None:
         return (
@@ -250,7 +250,7 @@ def _no_queue(namespace: str, queue: str, cluster: Cluster) -> str:
 def _strange_queues(
     frame: pl.DataFrame, cluster: Cluster, by_queues: bool
 ) -> Iterator[tuple[str, str, int, str, int]]:
-    """Namespace and queue where the cluster has none, the first row, its job, and how many have it."""
+    """Yields namespace and queue that the cluster lacks, the first row, its job, and the number of rows."""
     if not cluster.cluster_queues or "queue" not in frame.columns:
         return
     named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
@@ -276,7 +276,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
 
 
 def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
-    """Each distinct key with its first row, that row's job, and how many rows have it."""
+    """Returns each distinct key with its first row, that row's job, and the number of rows with it."""
     job = pl.col("job_id") if "job_id" in frame.columns else pl.lit("")
     return (
         frame.select(*keys, job.alias("job"))
@@ -291,13 +291,13 @@ def _rows(count: int) -> str:
 
 
 def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
-    """Jobs that cannot run even when the whole cluster is empty."""
+    """Returns faults for jobs that cannot run even if the whole cluster is empty."""
     jobs = _least(frame)
     return breaches(jobs, _size_rules(jobs, cluster), jobs[ROW])
 
 
 def _least(frame: pl.DataFrame) -> pl.DataFrame:
-    """One row a job with the least that it can start with."""
+    """Returns one row per job with the least size that it can start with."""
     if "min_pods" in frame.columns:
         least = pl.col("min_pods").fill_null(pods_of(frame))
         frame = frame.with_columns(least.alias("pods"))
@@ -319,7 +319,7 @@ def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
 
 
 def _capacity(cluster: Cluster, resource: str) -> int | None:
-    """What the cluster has of a resource; None if there is no end of it."""
+    """Returns the cluster's capacity of a resource; None if it is unlimited."""
     amount: Any = cluster.capacity.get(resource)
     if amount is not None or cluster.nodes:
         return amount or 0

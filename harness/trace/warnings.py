@@ -1,4 +1,4 @@
-"""What a trace and a cluster say that does not reach each other: no fault, but worth knowing."""
+"""Warnings about parts of a trace and a cluster that do not match each other, without being faults."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ _NO_SIZE = (
 )
 _TWO_SIZES = f"its pods differ in the label {MIN_AVAILABLE_LABEL}; that of the first pod counts"
 _IN_PART = (
-    "may be placed in part, and a gang of the trace runs only when all of its pods are bound: until then "
-    "those that are hold their nodes in vain"
+    "may be placed in part, and a gang of the trace runs only when all of its pods are bound: until "
+    "then, bound pods hold their nodes in vain"
 )
 _TOO_SMALL = (
     "has fewer pods in the trace and the manifests than have to be placed together: "
-    "they wait for ever, except where a plugin places pods one by one"
+    "they wait for ever, unless a plugin places pods one by one"
 )
 
-_WAIT_FOR_EVER = "they wait for ever where kube-scheduler's own gangs are on"
+_WAIT_FOR_EVER = "they wait for ever if kube-scheduler's own gangs are on"
 
 
 def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """Sentences about disruption budgets and pod groups without pods, taints that keep all out, and so on."""
+    """Yields sentences about settings that reach no pod or job.
+
+    Examples are disruption budgets and pod groups without pods, and taints that no job tolerates.
+    """
     yield from sentences(trace.frame.schema)
     yield from _budgets(trace, cluster)
     yield from _taints(trace, cluster)
@@ -51,7 +54,7 @@ def unreached(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _templates(trace: Trace) -> Iterator[str]:
-    """What pod templates ask for that is not modelled, or that no pod has, with how many rows do."""
+    """Yields sentences about requests in pod templates that are not modelled or unknown, with row counts."""
     if "pod_template" not in trace.frame.columns:
         return
     rows = trace.frame.select("job_id", "pod_template").drop_nulls("pod_template")
@@ -76,7 +79,7 @@ def _said_of(finding: Finding) -> str:
 
 
 def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """One sentence for each disruption budget that no pod of the trace or the manifests counts against."""
+    """Yields a sentence for each disruption budget that matches no pod of the trace or the manifests."""
     if not cluster.disruption_budgets:
         return
     pods = [*_pods_of(trace), *((pod.namespace, pod.labels) for pod in cluster.pods)]
@@ -87,7 +90,7 @@ def _budgets(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _taints(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """One sentence for each taint that no job of the trace tolerates, nor a flavor for its jobs."""
+    """Yields a sentence for each taint that no job of the trace tolerates, nor a flavor for its jobs."""
     of_nodes = Counter(taint for node in cluster.nodes.values() for taint in node.taints)
     of_flavors = [(flavor.name, taint) for flavor in cluster.flavors.values() for taint in flavor.taints]
     if not of_nodes and not of_flavors:
@@ -108,7 +111,7 @@ def _keeps_out(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
 
 
 def _tolerations_of(trace: Trace) -> list[Toleration]:
-    """What pods of the trace tolerate, each toleration once; what is none is left to who makes the pods."""
+    """Returns the tolerations of the trace's pods, each once. Making the pods reports invalid ones."""
     found: dict[Toleration, None] = {}
     for name in ("tolerations", "pod_template"):
         if name not in trace.frame.columns:
@@ -122,7 +125,7 @@ def _tolerations_of(trace: Trace) -> list[Toleration]:
 
 
 def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Namespace and labels of the trace's pods, each combination once."""
+    """Yields namespace and labels of the trace's pods, each combination once."""
     frame = trace.frame
     names = [name for name in ("namespace", "labels", "pod_template") if name in frame.columns]
     if not {"labels", "pod_template"} & set(names):
@@ -136,7 +139,7 @@ def _pods_of(trace: Trace) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 
 def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of a pod template; what is no text is none."""
+    """Returns the labels of a pod template that are texts."""
     metadata = template.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     found = labels.items() if isinstance(labels, Mapping) else ()
@@ -144,7 +147,7 @@ def _labels_of(template: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """What is odd about pod groups; it counts only where a policy places the pods of a group together."""
+    """Yields sentences about oddities of pod groups, which matter only to policies that place groups."""
     said = Warnings()
     sizes: Counter[tuple[str, str]] = Counter()
     least: dict[tuple[str, str], int] = {}
@@ -172,7 +175,7 @@ def _pod_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
-    """What is odd about groups of kube-scheduler's own; they count only where its gangs are on."""
+    """Yields sentences about oddities of kube-scheduler's own groups; they matter only with its gangs."""
     said = Warnings()
     sizes = Counter((pod.namespace, pod.group) for pod in cluster.pods if pod.group is not None)
     for job, namespace, group, pods in _references(trace):
@@ -194,13 +197,13 @@ def _scheduling_groups(trace: Trace, cluster: Cluster) -> Iterator[str]:
 
 
 def _add(said: Warnings, group: str, what: str) -> None:
-    """Say something of a group, whose text begins with its kind."""
+    """Add a warning about a group, whose text begins with its kind."""
     kind, _, name = group.partition(" ")
     said.add(kind, name, what)
 
 
 def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
-    """Job, namespace, group and number of the trace's pods that name a group of kube-scheduler's own."""
+    """Yields job, namespace, group and number of pods for pods that name a group of kube-scheduler itself."""
     frame = trace.frame
     if "pod_template" not in frame.columns:
         return
@@ -217,7 +220,7 @@ def _references(trace: Trace) -> Iterator[tuple[str, str, GroupReference, int]]:
 
 
 _InGroup: TypeAlias = tuple[str, Mapping[str, str], int, bool]
-"""Namespace and labels of pods that name a group, how many they are, and whether they are of a gang."""
+"""Namespace and labels of pods that name a group, their number, and whether they are of a gang."""
 
 
 def _of_manifests(cluster: Cluster) -> Iterator[_InGroup]:

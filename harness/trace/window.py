@@ -21,9 +21,10 @@ class Window(Value):
     """Submissions from `start` (included) to `end` (not included).
 
     Attributes:
-        text: as it was written.
+        text: the text that the user wrote.
         start, end: durations since the trace's origin, or dates in the trace's own time zone; microseconds,
-            None where the window is open.
+            None
+            if the window is open on that side.
         dates: whether they are dates, counted from 1970.
     """
 
@@ -34,10 +35,10 @@ class Window(Value):
 
     @classmethod
     def parse(cls, text: str) -> Window:
-        """`START..END`; either may be absent.
+        """Parse `START..END`; either may be absent.
 
         Raises:
-            OptionError: not of that form, or empty.
+            OptionError: the text has another form, or the window is empty.
         """
         start, dots, end = text.partition("..")
         if not dots or not (start.strip() or end.strip()):
@@ -55,20 +56,20 @@ class Window(Value):
         return self.text
 
     def within(self, other: Window) -> bool:
-        """Whether both count alike and none of this is outside of the other."""
+        """Returns True if both windows count alike and this one lies within the other."""
         begins = other.start is None or (self.start is not None and self.start >= other.start)
         ends = other.end is None or (self.end is not None and self.end <= other.end)
         return self.dates == other.dates and begins and ends
 
     def overlaps(self, other: Window) -> bool:
-        """Whether both, which count alike, have a part in common."""
+        """Returns True if two windows that count alike overlap."""
         return not (_before(self, other) or _before(other, self))
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """The rows within; simulated time begins at the first of them.
+        """Returns the rows within; simulated time begins at the first of them.
 
         Raises:
-            OptionError: dates for a trace whose times are durations.
+            OptionError: the window has dates, and the trace's times are durations.
         """
         if self.dates and trace.kind == "duration":
             raise OptionError(
@@ -89,18 +90,19 @@ class Window(Value):
 
 
 def _before(one: Window, other: Window) -> bool:
-    """Whether a window ends where another one starts, or earlier."""
+    """Returns True if a window ends when another one starts, or earlier."""
     return one.end is not None and other.start is not None and one.end <= other.start
 
 
 def window_bound(trace: Trace, time: int) -> str:
-    """What `--window` is to be given for a time since a trace's origin, in whole seconds.
+    """Returns the text for `--window` that means a time since a trace's origin, in whole seconds.
 
-    Of a trace that begins later than its file, say because a window was chosen already, it counts as in the
-    whole file: durations since that one's origin, or dates.
+    If a trace begins later than its file, say because a window was already chosen, the text counts as in the
+    whole
+    file: durations since the file's origin, or dates.
 
     Args:
-        trace: the trace, or what was kept of it.
+        trace: the trace, or the part of it that was kept.
         time: microseconds since its origin.
     """
     if trace.kind == "duration":
@@ -113,7 +115,7 @@ def window_bound(trace: Trace, time: int) -> str:
 
 
 def _bound(part: str, text: str) -> tuple[int, bool] | None:
-    """Microseconds of one end, and whether it is a date; None for an open end."""
+    """Returns the microseconds of one bound, and whether it is a date; None for an open end."""
     if not part:
         return None
     try:

@@ -32,25 +32,27 @@ _SMALLEST = 9
 
 
 def write_trace(trace: Trace, path: Path) -> None:
-    """Write a trace with what is known about it: source, licence, conventions, and what was left out.
+    """Write a trace with its metadata: source, licence, conventions, and rows left out.
 
     Raises:
-        InputError: the file cannot be written; whatever was there before is untouched.
+        InputError: the file cannot be written; an existing file stays as it was.
     """
     with TraceWriter(path, _metadata(trace)) as writer:
         writer.write(trace.frame)
 
 
 class TraceWriter:
-    """A trace file that grows piece by piece; it is in its place when the `with` block ends well.
+    """A trace file that grows piece by piece.
+
+    It appears at its path when the `with` block ends without error.
 
     Args:
         path: the file.
-        metadata: what the file says about itself; the version of the schema is added.
-        level: how hard zstd tries.
+        metadata: the file's own metadata; the version of the schema is added.
+        level: the compression level of zstd.
 
     Raises:
-        InputError: the file cannot be written; whatever was there before is untouched.
+        InputError: the file cannot be written; an existing file stays as it was.
     """
 
     def __init__(self, path: Path, metadata: Mapping[str, str], *, level: int = _SMALLEST) -> None:
@@ -96,7 +98,7 @@ class TraceWriter:
 
     @contextmanager
     def _said(self) -> Iterator[None]:
-        """Whatever keeps the file from being written becomes a message."""
+        """Turn errors in writing the file into a message."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
@@ -114,7 +116,10 @@ def _metadata(trace: Trace) -> dict[str, str]:
 
 
 def _column(series: pl.Series) -> pa.Array:
-    """A column in the schema's own types: polars' texts are large or categories, its maps maybe lists."""
+    """Returns a column in the schema's own types.
+
+    Texts of polars are large or categories, and its maps may be lists.
+    """
     column = column_of(series.name)
     if column is not None and column.kind is Kind.MAP:
         pairs = [None if value is None else entries(value) for value in series.to_list()]
@@ -126,7 +131,7 @@ def _column(series: pl.Series) -> pa.Array:
 
 
 def _encoding(field: pa.Field) -> str | None:
-    """Times and ids hardly repeat, so that a dictionary is only in the way; their steps are small."""
+    """Returns the encoding of a column: differences for times and ids, which hardly repeat."""
     if pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
         return "DELTA_BINARY_PACKED"
     return "DELTA_BYTE_ARRAY" if field.name in ("job_id", "uid") else None

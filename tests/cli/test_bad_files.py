@@ -176,7 +176,7 @@ def damage(run: Path, how: str) -> None:
         ("without a part", "run.json is damaged: trace.name is None", "replay it again"),
         ("of another type", "run.json is damaged: window is not two times", "replay it again"),
         ("no table", "is incomplete: there is no metrics.parquet", "replay it again"),
-        ("a number changed", "run.json is damaged: it does not say what was written", "replay it again"),
+        ("a number changed", "run.json is damaged: it lacks the checksums of its content", "replay it again"),
         ("truncated table", "metrics.parquet is damaged: it has ", "replay it again"),
         ("empty table", "metrics.parquet is damaged: it has 0 bytes", "replay it again"),
         ("another table", "metrics.parquet is damaged: it has ", "replay it again"),

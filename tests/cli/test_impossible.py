@@ -184,7 +184,7 @@ def test_quota_without_a_node_for_it_is_a_loud_line(
     assert ended.code == 2  # larger than all nodes together
     where = cluster(node("n0", 4), node("n1", 4), flavor("f"), queue("a", {"f": 8}))
     trace = write_trace({"queue": "a", "request.cpu": 2500, "pods": 3})
-    loud = "kueue-classic: 1 of 1 jobs that were admitted never ran: no node took their pods"
+    loud = "kueue-classic: 1 of 1 admitted jobs never ran: some or all of their pods found no node"
     ended = harness("replay", trace, "--cluster", where, "-p", "kueue-classic")
     assert ended.code == 1  # it times out and comes back for ever, which leads nowhere
     assert loud in ended.err

@@ -48,9 +48,9 @@ def test_what_is_read_is_not_written_over(
         (["out.csv"], "Error: out.csv does not end with .parquet, but the command writes Parquet"),
         (
             ["a.parquet", "-o", "b.parquet"],
-            "Error: where to write is given twice: a.parquet and -o b.parquet",
+            "Error: the output is given twice: a.parquet and -o b.parquet",
         ),
-        ([], "Error: there is nothing to write to"),
+        ([], "Error: no output file is given"),
     ],
 )
 def test_parquet_is_written_to_one_place_that_is_called_so(

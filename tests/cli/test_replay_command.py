@@ -226,7 +226,7 @@ def test_options_reach_those_that_are_meant(harness: Callable, trace: Path, inst
         (["--set", "order"], "--set 'order' is not understood", "--set KEY=VALUE"),
         (["--set", "=fifo"], "--set '=fifo' is not understood", "--set KEY=VALUE"),
         (["--set", "tenant=user"], "has an option 'tenant'", "harness trace convert TRACE OUT.parquet --set"),
-        (["-p", "none", "-p", "none"], "two runs would be called 'none'", "--plugin none@first"),
+        (["-p", "none", "-p", "none"], "two runs would have the label 'none'", "--plugin none@first"),
         (["-p", "none@"], "'none@' is not understood", "NAME@LABEL"),
         (["-p", "@x"], "'@x' is not understood", "NAME@LABEL"),
         (["-p", "none@../../x"], "'../../x' cannot be a label", "letters"),

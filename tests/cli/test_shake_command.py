@@ -137,7 +137,7 @@ def test_a_run_whose_patch_has_changed_says_so_and_how_to_replay_it(
     Path("more.yaml").write_text(PATCH.replace("3", "4"))
     ended = harness("compare", *runs, "--shake", "3")
     assert ended.code == 2
-    assert "has 2 of 3 twins, and cannot be replayed: the code, the trace, the manifests or what" in ended.err
+    assert "has 2 of 3 twins, and cannot be replayed: the code, the trace, the manifests or the" in ended.err
     told = f"replay it with them: harness replay {trace} -p none --patch more.yaml -q --shake 3\n"
     assert ended.err.endswith(told)
 

@@ -152,7 +152,7 @@ def test_a_damaged_account_of_it_is_found_out(harness: Callable, run: Path, dama
     damaged(run, damage)
     ended = harness("compare", run)
     assert ended.code == 2
-    assert "outcome.stopped does not say what led to nothing" in ended.err
+    assert "outcome.stopped does not describe a livelock" in ended.err
 
 
 def test_the_next_replay_puts_it_right(harness: Callable, trace: Path, run: Path) -> None:

@@ -266,7 +266,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("1h||ClusterQueue|aa|stopPolicy|Hold", "row 1, column name: there is no ClusterQueue 'aa'; did"),
         ("1h||ClusterQueue|a|quota[gpus]|1", r"column field: .*no quota of 'gpus'; did you mean 'gpu'"),
         ("1h||ClusterQueue|a|quota[gpu]|-1", "row 1, column value: .* -1 is below 0"),
-        ("1h||ClusterQueue|a|quota[gpu]|", "row 1, column value: .* cannot be taken away"),
+        ("1h||ClusterQueue|a|quota[gpu]|", "row 1, column value: .* cannot be removed"),
         ("1h||ClusterQueue|a|stop|Hold", "row 1, ClusterQueue a: spec.stop: ClusterQueue has no field stop"),
         ("1h||ClusterQueue|a|sto p|Hold", "row 1, column field: 'sto p' is no field"),
         ("1h||ClusterQueue|a|stopPolicy|Hodl", "ClusterQueue a: spec.stopPolicy: 'Hodl' is not one of"),
@@ -282,13 +282,13 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("1h||Node|a=b,!c|remove|", "row 1, column name: '!c' is not valid in a selector"),
         ("1h||Node|pol:1|remove|", "row 1, column name: there is no NodePool 'pol'; did you mean 'pool'"),
         ("1h||Node|pool:4|remove|", "row 1, column name: '4' is no number of nodes of pool, which has 3"),
-        ("1h||Node|single|explode|", "row 1, column field: 'explode' does not happen to a node"),
+        ("1h||Node|single|explode|", "row 1, column field: 'explode' is not an action on nodes"),
         ("1h||Node|single|taint|broken", "row 1, column value: 'broken' is no taint"),
         ("1h||Node|single|taint|a:No", "row 1, column value: no effect is called No"),
         ("1h||Node|single|resize|7", "row 1, column value: '7' is no amount"),
         ("1h||Node|single|resize|gpus=1", "row 1, column value: no node has 'gpus'; did you mean 'gpu'"),
         ("1h||Node|single|resize|cpu=x", "row 1, column value: 'x' is not a quantity"),
-        ("1h||Node|single|cordon|now", "row 1, column value: must be empty, since cordon has none"),
+        ("1h||Node|single|cordon|now", "row 1, column value: must be empty, because cordon takes no value"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_row_is_said_with_its_column(row: str, said: str) -> None:
@@ -309,7 +309,7 @@ def test_what_is_wrong_with_a_row_is_said_with_its_column(row: str, said: str) -
 )  # fmt: skip
 def test_rows_that_say_something_of_one_field_at_one_time_are_refused(table: list[str]) -> None:
     """However they name the object and the field."""
-    with pytest.raises(ClusterError, match="row 2, column time: row 1 says something of the same field"):
+    with pytest.raises(ClusterError, match="row 2, column time: row 1 sets the same field"):
         base().patched(rows(*table))
 
 

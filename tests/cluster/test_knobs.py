@@ -236,7 +236,7 @@ def test_none_takes_a_value_away() -> None:
         ({"ClusterQueue/team-b.quota[nvidia.com/gpu]": "3x"}, "'3x' is not a quantity", "500m or 64Gi"),
         ({"ClusterQueue/team-b.quota[nvidia.com/gpu]": "64GB"}, "'64GB' is not a quantity", "500m or 64Gi"),
         ({"ClusterQueue/team-b.quota[nvidia.com/gpu]": -1}, "-1 is below 0", "0 or more"),
-        ({"ClusterQueue/team-b.quota[nvidia.com/gpu]": None}, "cannot be taken away", "0 or more"),
+        ({"ClusterQueue/team-b.quota[nvidia.com/gpu]": None}, "cannot be removed", "0 or more"),
         ({"ClusterQueue/team-b.weight": True}, "True is not a value", "a number"),
         ({"ClusterQueue/team-b.weight": [1]}, "[1] is not a value", "a number"),
         ({"ClusterQueue/team-b.weight": float("nan")}, "'nan' is not a number", "a number"),

@@ -59,7 +59,7 @@ def test_fields_without_effect_are_warned_of() -> None:
     assert found.warnings == (
         (
             "PodGroup team/g: spec.minResources is not modelled: "
-            "a group is tried whatever the whole cluster has left"
+            "a group is tried whatever room is left in the whole cluster"
         ),
         (
             "PodGroup team/g: spec.scheduleTimeoutSeconds is not modelled: "
@@ -149,5 +149,5 @@ def test_odd_groups_are_named_before_the_replay(write_trace: Callable[..., Path]
         "pod group team/part-g, team/part-by-default, team/two",
         "pod group team/small-g",
     ]
-    assert "until then those that are hold their nodes in vain" in said[3]
+    assert "until then, bound pods hold their nodes in vain" in said[3]
     assert "they wait for ever" in said[4]

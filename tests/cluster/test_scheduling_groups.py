@@ -23,10 +23,10 @@ from harness.plugins import load
 from harness.trace.trace import open_trace
 from harness.trace.warnings import unreached
 
-FOR_EVER = "they wait for ever where kube-scheduler's own gangs are on"
+FOR_EVER = "they wait for ever if kube-scheduler's own gangs are on"
 NOT_THERE = (
-    "which is not there: its pods wait for ever where kube-scheduler's own gangs are on, and are placed one "
-    "by one where they are off"
+    "which does not exist: its pods wait for ever if kube-scheduler's own gangs are on, and are placed "
+    "one by one if they are off"
 )
 
 
@@ -143,7 +143,7 @@ def test_unknown_fields_and_those_of_other_features_are_warned_of() -> None:
         ),
         (
             "CompositePodGroup (scheduling.k8s.io/v1alpha3): 1 object is not read: "
-            "every pod group is one by itself"
+            "every pod group stands alone"
         ),
     )
 

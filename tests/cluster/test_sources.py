@@ -73,7 +73,7 @@ def test_a_path_that_is_there_is_one_whatever_its_name(here: Path) -> None:
     assert list(load_cluster(Path("a,b.yaml")).namespaces) == ["whole"]
     assert sources(Path("a.yaml, b.yaml")) == [Path("a.yaml"), Path("b.yaml")]
     for text in ("a.yaml,", ",a.yaml", "a,,b"):
-        assert fault_of(Path(text)) == f"{text}: names nothing before or after a comma"
+        assert fault_of(Path(text)) == f"{text}: has an empty part before or after a comma"
 
 
 def test_faults_of_several_files_name_the_file_the_document_and_the_line(here: Path) -> None:

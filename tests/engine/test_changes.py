@@ -135,7 +135,7 @@ def test_a_policy_that_does_not_hear_of_changes_is_an_error_that_names_the_first
     with pytest.raises(PolicyError) as refused:
         replayed(Greedy, Script().job("large", cpu=2), cluster)
     assert refused.value.message == (
-        "policy Greedy does not hear of changes, and ClusterQueue default changes 1m00s after the origin"
+        "policy Greedy is not notified of changes, but ClusterQueue default changes 1m00s after the origin"
     )
     assert "--ignore-events" in str(refused.value.hint)
 

@@ -164,7 +164,9 @@ def test_a_recording_becomes_a_table_of_what_changed(recorded: Callable[..., Pat
     watched = of_recording(recorded())
     rows = [tuple(row.values()) for row in watched.rows()]
     assert rows == [(at(begin), "" if end is None else at(end), *rest) for begin, end, *rest in EXPECTED]
-    assert list(watched.notes) == ["ClusterQueue b changed in what no row can say: a patch with a time can"]
+    assert list(watched.notes) == [
+        "ClusterQueue b changed in a field that a row cannot express: use a patch with a time"
+    ]
 
 
 def test_what_does_not_matter_of_quotas_and_nodes_is_not_recorded(recorded: Callable[..., Path]) -> None:
@@ -352,7 +354,7 @@ def test_the_metrics_of_kueue_become_a_table_of_what_changed(
     told = capsys.readouterr()
     assert "10 events of 4 objects" in told.out
     assert "note: a change has the time of the first sample that shows it, up to 1m00s late" in told.err
-    assert "note: a lendingLimit of 0 is taken for none" in told.err
+    assert "note: a lendingLimit of 0 counts as none" in told.err
     assert "borrowingLimit of 0" not in told.err
     assert "note: Kueue has no metric of weights, stopPolicy" in told.err
 

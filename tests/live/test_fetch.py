@@ -282,7 +282,7 @@ def test_an_answer_that_is_none_of_prometheus_is_refused(
     answer = {"status": "success", "data": {"resultType": "vector", "result": result}}
     monkeypatch.setattr(FakePrometheus, "answer", lambda *_: (200, answer))
     assert called(["trace", "fetch", serve().url, str(tmp_path / name), *SPAN]) == 2
-    assert "kube_pod_created: series 1 of the answer is none of Prometheus" in capfd.readouterr().err
+    assert "kube_pod_created: series 1 of the answer is not from Prometheus" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -125,7 +125,7 @@ def test_a_dump_after_the_trace_does_not_begin_on_its_first_day(replay: Callable
     assert began(run) == {"j0": (0, 0), "j1": (2, 2), "default/new": (3, 3), "j2": (9, 9)}
     assert run.info["settings"]["at_start"] == "empty"
     assert left_out(run) == [
-        f"{OUT} they were created after the last time that the trace knows of",
+        f"{OUT} they were created after the last time in the trace",
         f"{OUT} the replay begins with an empty cluster (--at-start dump begins with them)",
     ]
     assert run.jobs["state"].to_list() == ["finished", "finished", "running", "finished"]
@@ -283,7 +283,7 @@ def test_pods_that_go_or_that_nobody_takes_over_are_told_of(replay: Callable[...
     going = pod("going", -3, -2)
     going["metadata"]["deletionTimestamp"] = at(-1)
     run = replay(cluster(going, nodes=True), 0, plugin="default-preemption")
-    assert left_out(run) == ["left out: 1 Pod of the manifests: they are terminating, and taken to be gone"]
+    assert left_out(run) == ["left out: 1 Pod of the manifests: they are terminating, and count as gone"]
     where = cluster(pod("runs", -3, -2), pod("waits", -2), pod("new", 1, 2), nodes=True)
     for world, count in (("dump", 2), ("empty", 1)):
         said = replay(where, 0, 2, at_start=world, plugin=Idle).info["cluster"]["warnings"]

@@ -200,7 +200,7 @@ def test_a_plugin_that_hears_of_no_change_is_an_error_unless_events_are_ignored(
 ) -> None:
     """Then nothing changes for it; one that listens is replayed with its events all the same."""
     trace, changing = write_trace(*JOBS), base.patched(CHANGES)
-    with pytest.raises(PolicyError, match="does not hear of changes, and ClusterQueue a changes 8s after"):
+    with pytest.raises(PolicyError, match="is not notified of changes, but ClusterQueue a changes 8s after"):
         replay(trace, changing, tmp_path, plugin=Deaf)
     run = replay(trace, changing, tmp_path, plugin=Deaf, ignore_events=True)
     assert run.info["settings"]["ignore_events"]
@@ -212,7 +212,7 @@ def test_what_a_plugin_does_not_follow_is_told_before_anything_is_replayed(
     base: Cluster, write_trace: Trace
 ) -> None:
     """When the replay is planned."""
-    with pytest.raises(PolicyError, match="does not hear of changes"):
+    with pytest.raises(PolicyError, match="is not notified of changes"):
         Request(write_trace(*JOBS), plugin=Deaf, cluster=base.patched(CHANGES)).plan(harness.plugins.load())
 
 

@@ -73,7 +73,7 @@ def test_jobs_that_a_sleeping_policy_leaves_are_named(files: tuple[Path, Path], 
     )
     (told,) = [each for each in run.remarks if each.startswith("at the end")]
     assert told.startswith(
-        "at the end 2 jobs wait although all that they ask for is free: b, c. No cycle was to"
+        "at the end 2 jobs wait although everything that they ask for is free: b, c. No further cycle was"
     )
     assert "a Wake that the policy asks for" in told
     assert told in str(Comparison([run]))

@@ -243,7 +243,7 @@ def test_what_cannot_be_compared_makes_it_unknown(mine: Any, value: Callable[[An
     """It is never taken for equal, and the attribute is named."""
     mine.Acme.odd = value(mine)
     code = code_of(mine.Acme)
-    assert code.unknown.startswith(f"mine_for_tests.Acme has what cannot be compared: {told}")
+    assert code.unknown.startswith(f"mine_for_tests.Acme has a value that cannot be compared: {told}")
     assert not code.changed
 
 

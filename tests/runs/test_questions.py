@@ -81,7 +81,7 @@ def test_a_policy_that_cannot_say_what_never_starts_is_left_out_of_what_others_s
     trace = open_trace(write_trace({"request.cpu": 9000}), plugins)
     cluster = pool(cpu=1000)
     with pytest.warns(
-        UserWarning, match="policy 'mine' of plugin 'theirs' failed .* it is not asked which jobs"
+        UserWarning, match="policy 'mine' of plugin 'theirs' failed .* harness does not check which jobs"
     ):
         (verdict,) = verdicts(trace, cluster, plugins)
     assert verdict.plugins == ("none",)

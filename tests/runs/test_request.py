@@ -178,8 +178,8 @@ def test_json_refuses_what_is_in_memory_by_name(world: Callable[..., Request]) -
     with pytest.raises(OptionError) as refused:
         request.to_json()
     assert str(refused.value) == (
-        "request mine has no JSON: trace is a Trace, cluster is a Cluster, plugin is type Greedy, "
-        "option seed is a Fraction"
+        "request mine cannot be written as JSON: trace is a Trace, cluster is a Cluster, plugin is type "
+        "Greedy, option seed is a Fraction"
     )
     again: Request = pickle.loads(pickle.dumps(request))
     assert again.cluster == request.cluster
@@ -220,7 +220,7 @@ def test_a_request_is_read_from_a_mapping() -> None:
     """A text is told what makes one of it."""
     with pytest.raises(OptionError, match="from a mapping, and this is a str") as caught:
         Request.from_json("{}")  # type: ignore[arg-type]
-    assert caught.value.hint == "of a text, json.loads makes one"
+    assert caught.value.hint == "json.loads makes one from a text"
 
 
 def test_every_cluster_can_be_pickled(tmp_path: Path) -> None:

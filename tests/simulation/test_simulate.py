@@ -333,7 +333,7 @@ def test_each_without_a_job_is_refused(capsys: pytest.CaptureFixture[str], tmp_p
     path = tmp_path / "dump.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
     assert called(["simulate", "--cluster", str(path), "--each"]) == 2
-    assert "--each is about jobs that are submitted" in capsys.readouterr().err
+    assert "--each needs jobs to submit" in capsys.readouterr().err
 
 
 def test_the_largest_gang_is_told_by_queue_and_flavor(
@@ -357,13 +357,13 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--largest", "cpu=1..2"], "--largest is about pods of a --shape"),
+        (["--largest", "cpu=1..2"], "--largest and --shape go together"),
         (["--largest", "cpu", "--shape", "cpu=1"], "'cpu' is not understood"),
         (["--largest", "cpu=1..2", "--shape", "memory=1"], "a pod asks for no cpu"),
         (["--largest", "cpu=5..2", "--shape", "cpu=1"], "holds no gang"),
         (["--largest", "cpu=1..2", "--shape", "cpu=1", "--queue", "r"], "there is no queue 'r'"),
         (["--largest", "foo=1..2", "--shape", "foo=1"], "no node and no quota has any foo"),
-        (["--queue", "q"], "--queue is about --largest"),
+        (["--queue", "q"], "--queue goes with --largest"),
         (["--at", "1h"], "--at names an instant of a replay, and there is no trace"),
     ],
 )

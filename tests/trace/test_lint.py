@@ -91,7 +91,7 @@ def test_jobs_that_no_domain_holds_are_named(write_trace: Callable[..., Path]) -
     trace = open_trace(write_trace(*rows), PLUGINS)
     said = {each.check: each.says for each in lint(trace, cluster_from(objects, "test"))}
     assert said["no-domain"] == (
-        "2 of 5 jobs (40 %) require one domain of a topology, and none holds them when it is empty: "
+        "2 of 5 jobs (40 %) require one domain of a topology, but none can hold them even when empty: "
         "large: 4 pods in one rack, 3 fit; zone: no node is in a domain of zone"
     )
     assert "no-domain" not in {each.check for each in lint(trace)}

@@ -214,7 +214,7 @@ def test_a_trace_without_jobs_is_refused() -> None:
         ({"grace_period": -SECOND}, "row 2 (job 'j1'), grace_period: -1s must not be negative"),
         (
             {"checkpoint_interval": 0 * SECOND},
-            "row 2 (job 'j1'), checkpoint_interval: 0s must be longer than nothing",
+            "row 2 (job 'j1'), checkpoint_interval: 0s must be longer than 0",
         ),
         ({"tolerations": "{}"}, "row 2 (job 'j1'), tolerations: '{}' is not a JSON list"),
         ({"affinity": "[]"}, "row 2 (job 'j1'), affinity: '[]' is not a JSON object"),
@@ -338,7 +338,7 @@ def test_rows_of_one_job_agree_in_everything_else(column: str, one: object, othe
     given = [{"job_id": "a", "pod_set": name, column: value} for name, value in (("x", one), ("y", other))]
     (fault,) = faults(rows(*given))
     assert fault.startswith(f"row 2 (job 'a'), {column}: ")
-    assert fault.endswith("is not what the first row of the job says")
+    assert fault.endswith("differs from the first row of the job")
 
 
 def test_requests_that_overflow_are_a_fault() -> None:

@@ -1,1 +1,1 @@
-"""Files and folders that are whole or absent, whatever ends the process that writes them."""
+"""Files and folders that are whole or absent, however the writing process ends."""

@@ -1,4 +1,4 @@
-"""Exchanges what two names stand for in one step, where the system can."""
+"""Exchanges the targets of two names in one step, if the system can."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 _HERE = -100  # AT_FDCWD: names are relative to the working directory
 _EXCHANGE = 2  # RENAME_EXCHANGE
 _CANNOT = (EINVAL, ENOSYS, ENOTSUP, EPERM)
-"""What a kernel or a file system says that does not know the call; some sandboxes say EPERM."""
+"""Errors of kernels or file systems that do not support the call; some sandboxes give EPERM."""
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange what two names of one file system stand for; nobody sees either of them absent.
+    """Exchange the targets of two names on one file system; neither is ever absent.
 
     Returns:
-        Whether it was done; False where the system has no such call.
+        True if done; False if the system has no such call.
 
     Raises:
-        FileNotFoundError: one of them stands for nothing.
+        FileNotFoundError: one of the names does not exist.
         OSError: they cannot be renamed.
     """
     renameat2 = _renameat2()
@@ -38,5 +38,5 @@ def exchange(one: Path, other: Path) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """The C library's function of that name; None where it has none (all but Linux)."""
+    """Returns the C library's function of that name; None if it has none (all but Linux)."""
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

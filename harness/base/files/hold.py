@@ -1,13 +1,16 @@
-"""Hidden names that belong to one process, and what becomes of them when that process dies.
+"""Hidden names that belong to one process, and the cleanup after its death.
 
-What is written lies under a hidden name, `.harness-<token>`, until it is whole. Beside it is a lock file,
-`.harness-<token>.lock`, which its process keeps locked (`flock`) from before the hidden name is used until
-after it is gone. The system gives the lock up when the process ends, however it ends: whoever gets the lock
-knows that nobody uses what belongs to it. Lock files are made and removed under their lock only, so that
-neither a process that is just beginning nor one that is just ending is taken for dead.
+A file or folder is written under a hidden name, `.harness-<token>`, until it is whole. Beside it is a lock
+file,
+`.harness-<token>.lock`. Its process keeps it locked (`flock`) from before it uses the hidden name until the
+name
+is gone. The system releases the lock when the process ends, however it ends. So a process that gets the lock
+knows that no other process uses the hidden name. Lock files are created and removed only under their lock.
+Thus
+neither a process that is just starting nor one that is just ending counts as dead.
 
-Some shared file systems keep locks within each machine. What another machine left (or this one before it was
-started anew) is therefore taken for dead only if besides nothing of it was touched for a week.
+Some shared file systems keep locks within each machine. Files of another machine (or of this one before its
+last boot) therefore count as dead only if, in addition, none of them was touched for a week.
 """
 
 from __future__ import annotations
@@ -32,11 +35,11 @@ _PATIENCE = 1.0  # seconds: two renames take less
 
 
 class Hold(NamedTuple):
-    """A hidden name that is ours.
+    """A hidden name that belongs to this process.
 
     Attributes:
-        path: under which something may be written.
-        old: where to move what is in its place, if the system cannot exchange the two.
+        path: the name to write under.
+        old: the name for what is in the final place now, if the system cannot exchange the two.
     """
 
     path: Path
@@ -45,7 +48,7 @@ class Hold(NamedTuple):
 
 @contextmanager
 def held(place: Path) -> Iterator[Hold]:
-    """A hidden name beside a place, as long as the block runs; what is there in the end is removed.
+    """Hold a hidden name beside a place during the block; whatever it names at the end is removed.
 
     Raises:
         OSError: nothing can be written there.
@@ -61,7 +64,7 @@ def held(place: Path) -> Iterator[Hold]:
 
 
 def clear(folder: Path) -> None:
-    """Remove what dead processes left in a folder, and put back what they had moved away."""
+    """Remove the files of dead processes from a folder, and restore what they had moved away."""
     with suppress(OSError):
         for lock in sorted(folder.glob(f"{_PREFIX}*{_LOCK}")):
             with suppress(OSError):
@@ -69,7 +72,7 @@ def clear(folder: Path) -> None:
 
 
 def put_back(place: Path) -> None:
-    """Where a place is empty because somebody is just exchanging it: wait, or undo it if they died."""
+    """Wait while a place is empty because another process is exchanging it; undo that if the process died."""
     end = time.monotonic() + _PATIENCE
     with suppress(OSError):
         while not _there(place) and time.monotonic() < end:
@@ -83,10 +86,10 @@ def put_back(place: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a folder with all that is in it; fine if there is none.
+    """Remove a file, a link, or a folder with its content; does nothing if it does not exist.
 
     Raises:
-        OSError: it cannot be removed, or not all of it.
+        OSError: it cannot be removed, or only in part.
     """
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
@@ -96,7 +99,7 @@ def remove(path: Path) -> None:
 
 
 def _new_lock(folder: Path) -> tuple[Path, int]:
-    """A lock file that is new and ours, open."""
+    """Create a lock file for this process, and open it."""
     while True:
         lock = folder / f"{_PREFIX}{os.urandom(6).hex()}{_LOCK}"
         try:
@@ -116,7 +119,7 @@ def _new_lock(folder: Path) -> tuple[Path, int]:
 
 
 def _clear(lock: Path) -> None:
-    """Settle what belongs to a lock file if its process is dead."""
+    """Clean up after a lock file if its process is dead."""
     descriptor = os.open(lock, os.O_RDWR)
     try:
         if not _take(descriptor) or not os.fstat(descriptor).st_nlink:
@@ -129,7 +132,7 @@ def _clear(lock: Path) -> None:
 
 
 def _settle(lock: Path, place: Path | None) -> None:
-    """Put back what was moved from its place, and remove the rest; the lock file last."""
+    """Restore what was moved from its place, and remove the rest, with the lock file last."""
     old = _hidden(lock, _OLD)
     if _there(old):
         if place is None:
@@ -142,10 +145,10 @@ def _settle(lock: Path, place: Path | None) -> None:
 
 
 def _there(path: Path) -> bool:
-    """Whether there is anything; `os.path.lexists` says no as well when the disk does not say.
+    """Returns True if a path exists; unlike `os.path.lexists`, raises if the disk cannot tell.
 
     Raises:
-        OSError: it cannot be told.
+        OSError: the system cannot tell.
     """
     try:
         path.lstat()
@@ -155,7 +158,7 @@ def _there(path: Path) -> bool:
 
 
 def _take(descriptor: int) -> bool:
-    """Try to lock a file; answers whether no other process has it.
+    """Try to lock a file; returns True if no other process has it.
 
     Raises:
         OSError: there are no locks on this file system.
@@ -178,7 +181,7 @@ def _lock_of(old: Path) -> Path:
 
 
 def _says(lock: Path, key: str) -> str | None:
-    """What a lock file says; None if it says nothing, as one that was only just made."""
+    """Returns a value in a lock file; None if the file is empty, such as one that was just created."""
     with suppress(OSError, ValueError, AttributeError):
         found = json.loads(lock.read_text(encoding="utf-8")).get(key)
         return found if isinstance(found, str) else None
@@ -190,12 +193,12 @@ def _place(lock: Path) -> str | None:
 
 
 def _ours(lock: Path) -> bool:
-    """Whether a lock file is of this machine since it was started, where a lock that is free tells enough."""
+    """True if a lock file is of this machine since its last boot, so that a free lock proves enough."""
     return _says(lock, "boot") in (None, _boot())
 
 
 def _touched(lock: Path) -> float:
-    """When anything that belongs to a lock file was changed last, in seconds."""
+    """Returns when anything that belongs to a lock file was last changed, in seconds."""
     hidden = _hidden(lock)
     times = [lock.stat().st_mtime]
     times += [each.lstat().st_mtime for each in (hidden, *hidden.rglob("*")) if _there(each)]
@@ -203,7 +206,7 @@ def _touched(lock: Path) -> float:
 
 
 def _boot() -> str:
-    """What tells this machine, since it was started, from all others."""
+    """Returns an identifier of this machine's last boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

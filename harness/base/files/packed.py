@@ -1,4 +1,4 @@
-"""What packed files hold (gzip, bzip2, xz, zstd), as long as it is no more than text can be."""
+"""Unpacks files (gzip, bzip2, xz, zstd), up to the size that text can have."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from harness.base.values import Value, fixed
 
 _EXPANDS = 64
 _FREELY = 64 << 20
-"""A packed file may become so many times as large, and in any case so many bytes; text packs no better."""
+"""The most that a packed file may expand, as a factor, and the bytes always allowed; text packs no better."""
 
 _BLOCK = 1 << 20
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 class PackedError(ValueError):
-    """A packed file that is damaged, cut off or too large; `hint` says what to do about it."""
+    """A packed file is damaged, cut off or too large; `hint` says what to do about it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -28,7 +28,7 @@ class PackedError(ValueError):
 
 @fixed()
 class _Kind(Value):
-    """A way to pack files: its name, how they begin, what unpacks one, and the parts of what one holds."""
+    """A format of packed files: its name, its first bytes, its tool, and the function that unpacks it."""
 
     name: str
     begins: bytes
@@ -37,15 +37,15 @@ class _Kind(Value):
 
 
 def is_packed(head: bytes) -> bool:
-    """Whether a file that begins so is packed."""
+    """Returns True if a file with this beginning is packed."""
     return _kind(head) is not None
 
 
 def unpacked_bytes(data: bytes) -> bytes:
-    """The bytes themselves, or what they hold if they are those of a packed file.
+    """Returns the bytes, unpacked if they are those of a packed file.
 
     Raises:
-        PackedError: a packed file that is damaged, cut off, or larger than text can be.
+        PackedError: a packed file is damaged, cut off, or larger than text can be.
     """
     kind = _kind(data)
     if kind is None:
@@ -71,7 +71,7 @@ def unpacked_bytes(data: bytes) -> bytes:
 
 
 def unpacked_head(head: bytes, most: int) -> bytes:
-    """What the first bytes of a file hold, at most this many; what cannot be unpacked stays as it is."""
+    """Returns at most `most` bytes of a file's unpacked head; the head itself if it cannot be unpacked."""
     kind = _kind(head)
     if kind is None:
         return head[:most]
@@ -91,7 +91,7 @@ def _kind(data: bytes) -> _Kind | None:
 
 
 def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
-    """What a file of one or more members holds, a block at a time."""
+    """Returns a function that yields the content of a file of one or more members, a block at a time."""
 
     def parts(packed: bytes) -> Iterator[bytes]:
         rest = packed
@@ -109,7 +109,7 @@ def _members(new: Callable[[], Any]) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _zstd(packed: bytes) -> Iterator[bytes]:
-    """What a zstd file holds, a block at a time, as pyarrow unpacks it."""
+    """Yields the content of a zstd file, a block at a time, as pyarrow unpacks it."""
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:

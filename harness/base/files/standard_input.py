@@ -1,4 +1,4 @@
-"""Standard input as a file that can be read more than once: `-` where a path is asked for."""
+"""Standard input as a file that can be read more than once: `-` in place of a path."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STANDARD_INPUT = Path("-")
 """The path that stands for standard input."""
 
 CALLED = "stdin"
-"""What standard input is called where a file's name is wanted."""
+"""The name of standard input if a file's name is wanted."""
 
 
 def standard_input() -> bytes:
-    """All of standard input; it is read once, and whoever asks again gets the same.
+    """Returns all of standard input; it is read once, and later calls return the same.
 
     Raises:
         OSError: there is none, or it cannot be read.
@@ -36,7 +36,7 @@ def _all_of(stream: BinaryIO) -> bytes:
 
 @contextmanager
 def standard_input_file() -> Iterator[Path]:
-    """Standard input as a file called `stdin`, which is gone when the block ends.
+    """Provide standard input as a file named `stdin` during the block.
 
     Raises:
         OSError: it cannot be read, or the file cannot be written.

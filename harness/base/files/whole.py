@@ -1,4 +1,4 @@
-"""Writes files and folders aside and puts them into their place when they are whole."""
+"""Writes files and folders under hidden names, and moves them into place when they are whole."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from harness.base.files.hold import Hold, clear, held, remove
 
 _TRIES = 10
 _TAKEN = (EEXIST, EISDIR, ENOTDIR, ENOTEMPTY)
-"""What renaming to a name says that something else stands for."""
+"""Errors of renaming to a name that is taken."""
 
 
 @contextmanager
 def whole_folder(place: Path) -> Iterator[Path]:
-    """A new hidden folder, which takes its place when the block ends well; else nothing of it is left.
+    """Provide a new hidden folder, which moves into place when the block ends without error.
 
-    Readers see what was there before or the whole new folder, also if the process is killed or the machine
-    stops. Folders above are made. What processes that died left beside it is removed first.
+    Else it is removed.
+
+    Readers see the old content or the whole new folder, even if the process is killed or the machine stops.
+    Missing
+    parent folders are created. Remains of dead processes beside it are removed first.
 
     Raises:
-        OSError: the folder cannot be written; what was in its place is still there.
+        OSError: the folder cannot be written; the old content is still in place.
     """
     made: list[Path] = []
     try:
@@ -47,12 +50,14 @@ def whole_folder(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_file(place: Path) -> Iterator[Path]:
-    """A path to write a file to, which takes its place when the block ends well; else nothing of it is left.
+    """Provide a path for a file, which moves into place when the block ends without error.
 
-    A link stays one: what it leads to is replaced. What is no file (a terminal, a pipe) is written directly.
+    Else it is removed.
+
+    A link stays a link: its target is replaced. A terminal or a pipe is written directly.
 
     Raises:
-        OSError: the file cannot be written; what was in its place is still there.
+        OSError: the file cannot be written; the old content is still in place.
     """
     mode = _mode(place)
     if mode is not None and not stat.S_ISREG(mode):
@@ -76,9 +81,10 @@ def whole_file(place: Path) -> Iterator[Path]:
 
 
 def _held_in_new(place: Path, made: list[Path], stack: ExitStack) -> Hold:
-    """A hidden name beside a place, in a folder that is made where there is none.
+    """Hold a hidden name beside a place, in a folder that is created if necessary.
 
-    Another process may fail just now, and remove the folder that it made: then it is made once more.
+    Another process may fail at this moment and remove the folder that it created. Then the folder is created
+    again.
     """
     for tries_left in reversed(range(_TRIES)):
         _make(place.parent, made)
@@ -92,7 +98,7 @@ def _held_in_new(place: Path, made: list[Path], stack: ExitStack) -> Hold:
 
 
 def _put_into_place(hold: Hold, place: Path) -> None:
-    """Give a folder its name; what has it now gets the hidden one, or is moved aside for a moment."""
+    """Give a folder its name; the old content gets the hidden name, or is moved aside for a moment."""
     for each in (*hold.path.iterdir(), hold.path):
         _sync(each)
     while True:
@@ -113,7 +119,7 @@ def _put_into_place(hold: Hold, place: Path) -> None:
 
 
 def _mode(place: Path) -> int | None:
-    """The type and permissions of what is in a place; None if nothing is."""
+    """Returns the type and permissions of a path; None if it does not exist."""
     try:
         return place.stat().st_mode
     except FileNotFoundError:
@@ -121,10 +127,11 @@ def _mode(place: Path) -> int | None:
 
 
 def _make(folder: Path, made: list[Path]) -> None:
-    """Make a folder and those above it, and say which were not there.
+    """Create a folder and its parents, and record which ones did not exist.
 
-    One above may be removed again just now, by another process that fails. There are also places that are
-    there and take no folder of any name (`/proc`); the system says the same of them.
+    A parent may be removed at this moment by another process that fails. There are also existing places that
+    accept
+    no folder of any name (`/proc`), for which the system gives the same error.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -143,10 +150,10 @@ def _make(folder: Path, made: list[Path]) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Have the system write a file, or the names in a folder, to the disk now.
+    """Make the system write a file, or the names in a folder, to the disk now.
 
     Raises:
-        OSError: it could not.
+        OSError: it failed.
     """
     if sys.platform == "win32":
         return

@@ -26,23 +26,26 @@ DISTINCT = ("job_id", "pod")
 """Columns of texts that hardly ever recur."""
 
 FEW = 1 << 13
-"""So few rows of a table stay in memory, for to read them from a file takes longer than all else."""
+"""The most rows of a table that stays in memory.
+
+Reading a short one from a file would cost most of the time.
+"""
 
 _CODED = 16 << 20
-"""So many bytes of a column's texts have codes at most: all that differ of a chunk of details, as a rule."""
+"""The most bytes of a column's distinct texts that get codes; usually enough for a chunk of details."""
 
 _PLAIN = (
     pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64,
     pl.Boolean, pl.String, pl.Duration, pl.Datetime,
 )  # fmt: skip
-"""Types that are read from a file as they were written."""
+"""Types that a file returns as they were written."""
 
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
 @fixed()
 class TimeKind(Value):
-    """How a trace counts time.
+    """The way in which a trace counts time.
 
     Attributes:
         origin: microseconds since the epoch for timestamps, 0 for durations.
@@ -61,9 +64,9 @@ class TimeKind(Value):
 
 
 class UnwritableError(RunError):
-    """A table cannot be written, say because the disk is full.
+    """A table cannot be written, for example because the disk is full.
 
-    It is no `OSError`, which would look like the fault of the policy that just decided something.
+    It is no `OSError`, which would look like a fault of the policy that just made a decision.
     """
 
 
@@ -71,9 +74,9 @@ class ShortTable:
     """All rows of a table that is short enough to stay in memory.
 
     Args:
-        pieces: the rows, chunk by chunk, as `Run.micros` answers them.
+        pieces: the rows, chunk by chunk, in the form of `Run.micros`.
         schema: column -> its type in a file.
-        origin: microseconds since the epoch, which times in a file count from.
+        origin: the zero of times in a file, microseconds since the epoch.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class ShortTable:
 
     @cached_property
     def micros(self) -> pl.DataFrame:
-        """The rows, times and durations as integers."""
+        """The rows, with times and durations as integers."""
         if not self._pieces:
             nothing = pl.Series(dtype=pl.Int64)
             return _as_micros(dict.fromkeys(self._schema, nothing), self._schema)
@@ -99,7 +102,7 @@ class ShortTable:
         return _typed(self.micros, self._schema, self._origin)
 
     def write(self, path: Path) -> None:
-        """Write a file of them.
+        """Write the rows to a file.
 
         Raises:
             UnwritableError: it cannot be written.
@@ -111,13 +114,13 @@ class ShortTable:
 
 
 class TableWriter:
-    """One table that grows by chunks: a Parquet file, and where it stays short also a table in memory.
+    """One table that grows by chunks: a Parquet file, and also a table in memory while it is short.
 
     Args:
         path: the file.
         schema: column -> type; columns of `TIMES` are given as microseconds since the origin.
         kind: how times are written.
-        files: whether a short table becomes a file as well.
+        files: whether to write a short table to a file, too.
     """
 
     def __init__(
@@ -145,7 +148,7 @@ class TableWriter:
         self._opened().append(piece)
 
     def close(self) -> ShortTable | None:
-        """Finish the table; answers all of it if it is short.
+        """Finish the table; returns all of it if it is short.
 
         Raises:
             UnwritableError: the file cannot be written.
@@ -158,12 +161,12 @@ class TableWriter:
         return short
 
     def abandon(self) -> None:
-        """Close the file of a table that nobody wants, if it has been begun."""
+        """Close the file of an unwanted table, if it has been started."""
         if self._file is not None:
             self._file.close()
 
     def _spill(self) -> None:
-        """Write what is only in memory so far; it does not stay there."""
+        """Write the rows that are only in memory so far, and drop them there."""
         held, self._held = self._held, None
         for piece in held or ():
             self._opened().append(piece)
@@ -178,9 +181,9 @@ class _File:
     """A Parquet file that grows by chunks.
 
     Args:
-        path: where it is.
+        path: the file.
         schema: column -> its type in the file.
-        origin: what is added to times.
+        origin: is added to times.
     """
 
     def __init__(self, path: Path, schema: Mapping[str, pl.DataType], origin: int) -> None:
@@ -226,7 +229,7 @@ class _File:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What the system says of a file becomes an `UnwritableError`."""
+    """Turn errors of the system about a file into an `UnwritableError`."""
     try:
         yield
     except OSError as error:
@@ -234,7 +237,7 @@ def _told() -> Iterator[None]:
 
 
 def _as_micros(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """Columns in the order of a schema, with its types but for times and durations, which are integers."""
+    """Returns columns in the order and types of a schema, with times and durations as integers."""
     found = []
     for name, dtype in schema.items():
         column = columns[name]
@@ -248,25 +251,25 @@ def _as_micros(columns: Mapping[str, pl.Series], schema: Mapping[str, pl.DataTyp
 
 
 def _typed(piece: pl.DataFrame, schema: Mapping[str, pl.DataType], origin: int) -> pl.DataFrame:
-    """Rows with the types of a schema, times counted from the epoch."""
+    """Returns rows with the types of a schema, times counted from the epoch."""
     return pl.DataFrame(
         [(piece[name] + origin if name in TIMES else piece[name]).cast(each) for name, each in schema.items()]
     )
 
 
 def extend(column: array[int], values: Sequence[int]) -> None:
-    """Append integers all at once: it takes half of what the array itself takes, which parses each of them.
+    """Append integers all at once, in half the time that the array needs to parse each of them.
 
     Raises:
-        struct.error: one is too large for the column.
+        struct.error: an integer is too large for the column.
     """
     column.frombytes(pack(f"{len(values)}{column.typecode}", *values))
 
 
 def integers(values: Sequence[int]) -> Ints:
-    """An array of integers, likewise.
+    """Returns an array of integers, packed in the same way.
 
     Raises:
-        struct.error: one is too large for 64 bits.
+        struct.error: an integer is too large for 64 bits.
     """
     return np.frombuffer(pack(f"{len(values)}q", *values), np.int64)

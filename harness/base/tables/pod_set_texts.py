@@ -1,7 +1,7 @@
-"""The pod sets of a job as a text, for jobs whose pods do not all ask for the same.
+"""The pod sets of a job as a text, for jobs whose pods have different requests.
 
-It is JSON, a list in the order in which pods are numbered. Each pod set has its `name`, how many `pods` it
-has, and what each of them `requests`. Resources with a request of 0 are left out.
+It is JSON, a list in the order in which pods are numbered. Each pod set has its `name`, its number of `pods`,
+and the `requests` of each of them. Requests of 0 are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Part(NamedTuple):
 
     Attributes:
         name: unique within the job.
-        pods: how many.
-        requests: resource -> what each of them asks for.
+        pods: the number of pods.
+        requests: resource -> request of each pod.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
 
 def text_of(parts: Sequence[Part]) -> str | None:
-    """The pod sets of a job, or None where all of its pods ask for the same."""
+    """Returns the text for the pod sets of a job, or None if all of its pods have equal requests."""
     asked = [{name: amount for name, amount in sorted(part.requests.items()) if amount} for part in parts]
     if all(each == asked[0] for each in asked):
         return None
@@ -40,5 +40,5 @@ def text_of(parts: Sequence[Part]) -> str | None:
 
 
 def parts_of(text: str) -> list[Part]:
-    """What `text_of` wrote."""
+    """Parse the text that `text_of` wrote."""
     return [Part(row["name"], row["pods"], row["requests"]) for row in parse_json(text)]

@@ -12,12 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 VERSION = "4"
-"""What is written."""
+"""The version that is written."""
 
 READABLE = ("2", "3", VERSION)
-"""What is read. Version 3 does not say which pods that run on their own progressed, nor which metrics are the
-least that they can become. Version 2 does not either. It also lacks what jobs ask for, who holds what quota,
-what the cluster consists of, and sums. It has pods and preemptors by name only."""
+"""The versions that can be read.
+
+Version 3 does not record the progress of pods that run on their own, nor which metrics are at their lower
+bound.
+Version 2 lacks this, too. It also lacks requests, quota holders, the content of the cluster, and checksums.
+It
+has pods and preemptors by name only.
+"""
 
 TIME = pl.Int64
 """Stands for a column of the trace's kind; microseconds since the origin while a run is being computed."""
@@ -25,29 +30,35 @@ TIME = pl.Int64
 STRING = pl.String
 COUNT = pl.Int64
 ROW = pl.Int32
-"""Number of a row in `jobs.parquet`, from 0: the cheap key to join with."""
+"""The number of a row in `jobs.parquet`, from 0: the cheapest key for joins."""
 
 
 TIMELINE_QUEUE = "timeline_queue"
-"""A column that `jobs.parquet` has only where labels of pods name several quotas in one namespace and queue.
-It is the timeline's name for the queue of the job."""
+"""A column that `jobs.parquet` has only if labels of pods name several quotas in one namespace and queue.
+It is the timeline's name for the queue of the job.
+"""
 
 
 POD_SETS = "pod_sets"
-"""A column of `jobs.parquet` with the pod sets of jobs whose pods do not all ask for the same, in runs that
-have any, see `harness.base.tables.pod_set_texts`."""
+"""A column of `jobs.parquet` with the pod sets of jobs whose pods have different requests, in runs with such
+jobs; see `harness.base.tables.pod_set_texts`.
+"""
 
 
 RAN_BEFORE = "ran_before"
-"""A column of `jobs.parquet` in runs that began with jobs of the manifests: how long each of these had run by
-then. It is null for jobs that came later, and for pods without an end, such as those of a DaemonSet."""
+"""A column of `jobs.parquet` in runs that began with jobs of the manifests: how long each had run by then.
+It is null for jobs that came later, and for pods without an end, such as those of a DaemonSet.
+"""
 
 LOST_BEFORE = "lost_before"
-"""A column of `stints.parquet` in such runs: how much of that an eviction threw away, with the stint."""
+"""A column of `stints.parquet` in such runs: the part of that earlier time that an eviction lost."""
 
 
 def jobs(resources: Iterable[str], extra: Mapping[str, pl.DataType]) -> dict[str, pl.DataType]:
-    """`jobs.parquet`: one row a job, in order of arrival; `extra` are further columns, as of the trace."""
+    """Returns the columns of `jobs.parquet`: one row per job, in order of arrival.
+
+    `extra` are further columns, such as those of the trace.
+    """
     return {
         "job_id": STRING(),
         "queue": STRING(),
@@ -89,15 +100,15 @@ DECISIONS: dict[str, pl.DataType] = {
     "flavors": STRING(),
     "detail": STRING(),
 }
-"""`decisions.parquet`: one row a decision, in the order in which they took effect."""
+"""`decisions.parquet`: one row per decision, in the order in which they took effect."""
 
 
 def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.DataType]:
-    """`stints.parquet`: spans in which pods of a job held resources in one state.
+    """Returns the columns of `stints.parquet`: spans in which pods of a job held resources in one state.
 
     Args:
-        resources: what jobs ask for.
-        before: whether jobs were there before the replay began.
+        resources: the resources that jobs request.
+        before: whether jobs existed before the replay began.
     """
     return {
         "job": ROW(),
@@ -115,7 +126,7 @@ def stints(resources: Iterable[str], *, before: bool = False) -> dict[str, pl.Da
 
 
 def requests(resources: Iterable[str]) -> dict[str, pl.DataType]:
-    """How much of each resource is asked for or held, by a job or by some of its pods."""
+    """Returns a column for each resource: the amount that a job, or some of its pods, requests or holds."""
     return {f"request.{resource}": COUNT() for resource in resources}
 
 
@@ -143,12 +154,13 @@ METRICS: dict[str, pl.DataType] = {
     "better": STRING(),
     "at_least": pl.Boolean(),
 }
-"""`metrics.parquet`: one row a measured value."""
+"""`metrics.parquet`: one row per measured value."""
 
 
 CAUSES: dict[str, pl.DataType] = {"minute": COUNT(), "job": ROW(), "cause": pl.Int8()}
-"""`causes.parquet`: one row a job and judgement that changes why it waits, in runs where that was judged;
-whole minutes from the first arrival, and a number of `harness.analysis.metrics.idle.CAUSES`."""
+"""`causes.parquet`: one row per job and per change of the reason why it waits, in runs that judged this.
+It has whole minutes from the first arrival, and a number of `harness.analysis.metrics.idle.CAUSES`.
+"""
 
 _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
     "2": {
@@ -159,11 +171,11 @@ _NEWER: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "3": {"stints": ("pod_number",), "metrics": ("at_least",)},
 }
-"""By version the columns that it does not have."""
+"""Version -> table -> the columns that it lacks."""
 
 
 def table(name: str, resources: Iterable[str], version: str) -> Mapping[str, pl.DataType]:
-    """The columns that a table has at least in some version; traces bring further ones for `jobs`."""
+    """Returns the columns that a table has at least in a version; `jobs` may have more from the trace."""
     of_name: Mapping[str, Mapping[str, pl.DataType]] = {
         "jobs": jobs(() if version == "2" else resources, {}),
         "decisions": DECISIONS,

@@ -1,1 +1,1 @@
-"""Questions as tools of the Model Context Protocol (extra `mcp`), each answered by a process of its own."""
+"""A server of questions as tools of the Model Context Protocol (extra `mcp`), with a process for each."""

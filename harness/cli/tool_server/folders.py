@@ -1,4 +1,4 @@
-"""Which files may be read: those below folders that were named at the start, whatever links lead there."""
+"""The files that may be read: those below the folders named at the start, after following links."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Folders:
     """Folders below which files may be read.
 
     Args:
-        roots: the folders; relative paths count from the first one.
+        roots: the folders; relative paths are relative to the first one.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve(strict=True) for root in roots]
 
     def cluster(self, text: str) -> str:
-        """The manifests of a cluster: a file, a folder, or several with commas between them.
+        """Returns the manifests of a cluster: a file, a folder, or several separated by commas.
 
         Raises:
             InputError: one is not below the folders.
@@ -32,7 +32,7 @@ class Folders:
         return ",".join(str(self.path(part)) for part in text.split(","))
 
     def trace(self, text: str) -> Path:
-        """A trace; the cluster that may stand beside it counts, too.
+        """Returns a trace, after also checking the cluster beside it, if there is one.
 
         Raises:
             InputError: it is not below the folders, or a link leads elsewhere.
@@ -44,7 +44,7 @@ class Folders:
         return found
 
     def path(self, text: str) -> Path:
-        """A file or folder, with all that is in it.
+        """Returns a file or folder, after checking everything in it.
 
         Raises:
             InputError: it is not below the folders, or a link in it leads elsewhere.
@@ -55,7 +55,7 @@ class Folders:
         return found
 
     def place(self, text: str) -> Path:
-        """A file or folder, whatever is in it.
+        """Returns a file or folder, without checking what is in it.
 
         Raises:
             InputError: it is not below the folders.
@@ -63,7 +63,7 @@ class Folders:
         return self._require(self._roots[0] / text, text)
 
     def holds(self, path: Path) -> bool:
-        """Whether a path is of something that may be read."""
+        """Returns True if a path may be read."""
         try:
             real = path.resolve(strict=True)
         except (OSError, ValueError, RuntimeError):
@@ -71,14 +71,14 @@ class Folders:
         return any(real.is_relative_to(root) for root in self._roots)
 
     def _require(self, path: Path, text: str) -> Path:
-        """The real path of one that may be read; of others it is not even said whether they are there."""
+        """Returns the real path of one that may be read; the error does not reveal whether others exist."""
         if not self.holds(path):
             raise InputError(f"{shown(text)} is no file or folder below the folders that may be read")
         return path.resolve()
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """The files and folders in a folder; nothing of a file.
+    """Yields the files and folders in a folder; nothing for a file.
 
     Raises:
         InputError: there are too many.

@@ -1,4 +1,4 @@
-"""What the tools answer: text for people, and plain values for programs."""
+"""The answers of the tools: text for people, and plain values for programs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _LARGEST_DOCUMENT = 1 << 20
 
 
 class Reply(NamedTuple):
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     document: dict[str, Any]
 
 
 def reply(tool: str, arguments: Mapping[str, Any], folders: Folders) -> Reply:
-    """What a tool answers.
+    """Returns the answer of a tool.
 
     Args:
         tool: one of `TOOLS`.
-        arguments: checked by its schema.
-        folders: below which files may be read.
+        arguments: the arguments, checked by the tool's schema.
+        folders: the folders below which files may be read.
 
     Raises:
-        InputError: something cannot be read, or is no question.
+        InputError: a file cannot be read, or the question is invalid.
     """
     return TOOLS[tool](folders, **arguments)
 
@@ -95,7 +95,7 @@ def what_if(
     plugin: str | None = None,
     until: str | None = None,
 ) -> Reply:
-    """Replays of a trace on a cluster and on the patched one, compared."""
+    """Compare replays of a trace on a cluster and on the patched one."""
     from harness import api
     from harness.runs.inputs import cluster_for, read_trace
 
@@ -136,7 +136,7 @@ def compare(folders: Folders, runs: Sequence[str], baseline: str | None = None) 
 
 
 def list_runs(folders: Folders, folder: str = ".") -> Reply:
-    """The runs below a folder, by their folders."""
+    """Returns the runs below a folder, by their folders."""
     paths = (path for path in _runs(folders.place(folder)) if folders.holds(path))
     found = [each for each in map(_about, paths) if each is not None]
     lines = [f"{each['folder']}: {each['label']} of {each['trace']}, by {each['plugin']}" for each in found]
@@ -151,7 +151,7 @@ def _runs(root: Path) -> Iterator[Path]:
 
 
 def _about(path: Path) -> dict[str, str] | None:
-    """What a run says of itself in short; None for a file that is none of a run."""
+    """Returns a short description of a run; None for a file that is not of a run."""
     try:
         if path.stat().st_size > _LARGEST_DOCUMENT:
             return None
@@ -178,4 +178,4 @@ TOOLS: Mapping[str, Callable[..., Reply]] = {
     "compare": compare,
     "list_runs": list_runs,
 }
-"""Name -> what answers."""
+"""Name -> the function that answers."""

@@ -1,4 +1,4 @@
-"""The server: typed tools over stdio, each call answered by a process that is ended when its time is over."""
+"""The server: typed tools over stdio, each call answered by a process that is killed at its time limit."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from harness.base.errors import InputError
 _INSTALL = "pip install 'harness-replay[mcp]'"
 _LARGEST_QUESTION = 2_000_000
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
-"""What of the environment the processes see that answer: nothing that could be a secret."""
+"""The part of the environment that answering processes see: nothing that could be secret."""
 
 Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one question may take, and how many are answered at once.
+    """The bounds of one question, and of concurrent ones.
 
     Attributes:
-        folders: below which files may be read.
-        seconds: how long a question may take.
-        memory: how many bytes its process may have.
+        folders: the folders below which files may be read.
+        seconds: the longest time for a question.
+        memory: the most bytes for its process.
         at_once: how many are answered at once; others wait for their turn.
         waiting: how many may wait; more are refused.
     """
@@ -44,10 +44,10 @@ class Bounds:
 
 @dataclass
 class Asker:
-    """Has questions answered by processes.
+    """Lets processes answer questions.
 
     Attributes:
-        bounds: of each.
+        bounds: the bounds of each question.
     """
 
     bounds: Bounds
@@ -55,11 +55,11 @@ class Asker:
     _asked: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Nothing is asked yet."""
+        """Starts without questions."""
         self._free = asyncio.Semaphore(self.bounds.at_once)
 
     async def ask(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question, or an `error` in words."""
+        """Returns the answer to a question, or an `error` in words."""
         bounds = self.bounds
         question = {
             "tool": tool,
@@ -114,7 +114,7 @@ def serve(bounds: Bounds) -> None:
 
 
 def server_of(bounds: Bounds) -> Any:
-    """The server with its tools.
+    """Returns the server with its tools.
 
     Raises:
         InputError: the extra `mcp` is not installed.
@@ -140,9 +140,9 @@ def server_of(bounds: Bounds) -> Any:
         each: bool = False,
         changes: bool = True,
     ) -> Any:
-        """Would jobs start now in a cluster's dump, whom would they preempt, and what would let them start?
+        """Say whether jobs would start now in a cluster's dump, whom they would preempt, and what would help.
 
-        Without jobs it is said of each workload that waits. Jobs and patch documents are manifests.
+        Without jobs, it answers for each waiting workload. Jobs and patch documents are manifests.
         """
         return await answered(
             "simulate", cluster=cluster, jobs=jobs, patch=patch, plugin=plugin, each=each, changes=changes
@@ -156,7 +156,7 @@ def server_of(bounds: Bounds) -> Any:
         futures: int = 20,
         horizon: str = "7d",
     ) -> Any:
-        """When does what waits in a cluster's dump start, and what would one job more do?"""
+        """Forecast when waiting jobs in a cluster's dump start, and the effect of one more job."""
         return await answered(
             "forecast", cluster=cluster, history=history, job=job, plugin=plugin, futures=futures,
             horizon=horizon,
@@ -177,7 +177,7 @@ def server_of(bounds: Bounds) -> Any:
     async def explain(
         run: str, job: str | None = None, queue: str | None = None, at: str | None = None
     ) -> Any:
-        """What happened to a job of a finished run, in a queue, or at an instant?"""
+        """Explain what happened to a job of a finished run, in a queue, or at an instant."""
         return await answered("explain", run=run, job=job, queue=queue, at=at)
 
     async def compare(runs: list[str], baseline: str | None = None) -> Any:
@@ -185,7 +185,7 @@ def server_of(bounds: Bounds) -> Any:
         return await answered("compare", runs=runs, baseline=baseline)
 
     async def list_runs(folder: str = ".") -> Any:
-        """Which finished runs are below a folder?"""
+        """List the finished runs below a folder."""
         return await answered("list_runs", folder=folder)
 
     for tool in (simulate, forecast, what_if, explain, compare, list_runs):
@@ -201,7 +201,7 @@ _ABOUT = (
 
 
 def _sdk(name: str) -> ModuleType:
-    """A module of the protocol's SDK.
+    """Import a module of the protocol's SDK.
 
     Raises:
         InputError: it is not installed.

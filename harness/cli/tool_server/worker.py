@@ -1,4 +1,4 @@
-"""One question in a process of its own, which may use so much memory and can be ended at any time.
+"""Answers one question in a process of its own, with bounded memory, which can be killed at any time.
 
 The question is read from stdin, and the answer is written to stdout, both as JSON.
 """
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """What is answered: `text` and `document`, or an `error` in words."""
+    """Returns the answer: `text` and `document`, or an `error` in words."""
     from harness.cli.tool_server.questions import reply
 
     try:

@@ -1,1 +1,1 @@
-"""What is changed of the manifests of a cluster: knobs, patches and scale."""
+"""Changes to the manifests of a cluster: knobs, patches and scale."""

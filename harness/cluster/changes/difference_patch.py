@@ -1,4 +1,4 @@
-"""What is different between two clusters of the same manifests, as a patch over the first of them."""
+"""Makes a patch of the differences between two clusters of the same manifests."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from harness.base.errors import InputError
 from harness.cluster.model import Cluster
 
 _NAMES = ("name", "key", "schedulerName")
-"""What items of lists are found by where a patch is merged."""
+"""The fields by which a patch is matched to items of lists."""
 
 
 def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
-    """The documents of a patch that makes one cluster the other; none where they are equal.
+    """Returns the documents of a patch that turns one cluster into the other; none if they are equal.
 
     Args:
-        cluster: what the patch is over.
+        cluster: the cluster to patch.
         other: the same objects with other values of some fields, such as knobs.
 
     Raises:
-        InputError: no patch of values makes one of the other: objects or items were added or taken away.
+        InputError: no patch of values leads from one to the other, because objects or items came or went.
     """
     pairs = zip(cluster.manifests, other.manifests, strict=False)
     found = []
@@ -45,7 +45,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that differ; None for those that are gone."""
+    """Returns the fields that differ, with their new values; None for those that are gone."""
     found: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         was = before.get(name)
@@ -65,7 +65,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, A
 
 
 def _alike(before: list[Any], after: list[Any]) -> bool:
-    """Whether two lists are of the same items, each a mapping."""
+    """Returns True if two lists have the same items, each a mapping."""
     return len(before) == len(after) and all(
         isinstance(old, Mapping) and isinstance(new, Mapping) and _named(old) == _named(new)
         for old, new in zip(before, after, strict=True)
@@ -73,5 +73,5 @@ def _alike(before: list[Any], after: list[Any]) -> bool:
 
 
 def _named(item: Mapping[str, Any]) -> dict[str, Any]:
-    """What an item of a list is found by."""
+    """Returns the fields that identify an item of a list."""
     return {name: item[name] for name in _NAMES if name in item}

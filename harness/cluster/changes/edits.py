@@ -1,4 +1,4 @@
-"""A cluster that changes: one object becomes another one, appears or goes."""
+"""Edits of a cluster over time: one object changes, appears or goes."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ PLACES: Mapping[str, str] = MappingProxyType(
         "WorkloadPriorityClass": "workload_priority_classes",
     }
 )
-"""Kind of an object that may change -> where a `Cluster` has the objects of it."""
+"""Kind of an object that may change -> the field of `Cluster` that holds such objects."""
 
 AT_ARRIVAL = frozenset(("PriorityClass", "WorkloadPriorityClass"))
-"""Kinds whose objects count when a job arrives and at no other time, so that no policy hears of them."""
+"""Kinds whose objects matter only when a job arrives, so that policies are not notified of their changes."""
 
 
 class Edit(NamedTuple):
-    """What becomes of one object.
+    """The change of one object.
 
     Attributes:
         kind: its kind, one of `PLACES`; nodes of an ElasticQuotaTree are `ElasticQuota`.
         name: its name; `namespace/name` of a LocalQueue.
-        before: the object as it was; None where it is new.
-        after: the object as it is from now on; None where it is gone.
-        announced: whether it is known from the beginning, to a policy that plans; not so what fails.
+        before: the object before the change; None if it is new.
+        after: the object from now on; None if it is gone.
+        announced: whether a planning policy knows the change from the beginning; failures are not announced.
     """
 
     kind: str
@@ -56,16 +56,19 @@ class Edit(NamedTuple):
 
     @property
     def key(self) -> Any:
-        """What a `Cluster` has the object by."""
+        """The key of the object in a `Cluster`."""
         return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
 
     def between(self, before: Cluster, after: Cluster) -> Edit | None:
-        """What becomes of the object from one cluster to another; None where it is the same in both."""
+        """Returns the object's change from one cluster to another; None if it is the same in both."""
         was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
         return None if was == becomes else Edit(self.kind, self.name, was, becomes)
 
     def on(self, cluster: Cluster) -> Cluster:
-        """The cluster with this object as it is from now on; cohorts that are only named exist."""
+        """Returns the cluster with the object as it is from now on.
+
+        Cohorts that are only named exist, too.
+        """
         place = PLACES[self.kind]
         objects = dict(getattr(cluster, place))
         if self.after is None:
@@ -86,7 +89,7 @@ class Edit(NamedTuple):
 
 
 def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
-    """The capacity once a node is another one; None where a resource may be gone with it, or be new."""
+    """Returns the capacity after the change of a node; None if a resource may appear or vanish with it."""
     total = dict(cluster.capacity)
     for node, sign in ((edit.before, -1), (edit.after, 1)):
         for resource, amount in () if node is None else node.allocatable.items():
@@ -95,13 +98,13 @@ def _capacity(edit: Edit, cluster: Cluster) -> Mapping[str, int] | None:
 
 
 def _named(cluster: Cluster) -> Iterable[str]:
-    """The cohorts that queues and cohorts name."""
+    """Yields the cohorts that queues and cohorts name."""
     yield from (queue.cohort for queue in cluster.cluster_queues.values())
     yield from (cohort.parent for cohort in cluster.cohorts.values())
 
 
 class Instant(NamedTuple):
-    """What changes at one time: nothing, where what a patch says is so already.
+    """All changes at one time; none if the cluster already is as a patch says.
 
     Attributes:
         at: microseconds since the trace's origin.
@@ -120,8 +123,9 @@ class State(NamedTuple):
     """A cluster while nothing changes.
 
     Attributes:
-        cluster: what there is.
-        specs: the objects that have a manifest -> what tells two specs apart that Kueue treats alike.
+        cluster: the cluster.
+        specs: the objects with a manifest -> the details that distinguish two specs which the model treats
+            alike.
     """
 
     cluster: Cluster
@@ -129,19 +133,19 @@ class State(NamedTuple):
 
 
 def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
-    """See `State.specs`."""
+    """Returns the specs of manifests; see `State.specs`."""
     return {(str(each.get("kind")), name_of(each)): _exact(each) for each in contents}
 
 
 def name_of(content: Mapping[str, Any]) -> str:
-    """What an object is called among those of its kind."""
+    """Returns the name of an object among those of its kind."""
     metadata = content.get("metadata") or {}
     name = str(metadata.get("name"))
     return f"{metadata.get('namespace') or 'default'}/{name}" if content.get("kind") == "LocalQueue" else name
 
 
 def _exact(content: Mapping[str, Any]) -> object:
-    """What a spec of Kueue says beyond what is modelled: whether it has a weight, and amounts not rounded."""
+    """Returns details of a Kueue spec that the model drops: whether it has a weight, exact amounts."""
     spec = content.get("spec")
     if content.get("kind") not in _KUEUE or not isinstance(spec, Mapping):
         return None
@@ -159,7 +163,7 @@ def _quantity(value: Any) -> Fraction | None:
 
 
 def ever(cluster: Cluster) -> Cluster:
-    """The cluster with all objects that there are at some time, each as it is first."""
+    """Returns the cluster with all objects that exist at any time, each in its first form."""
     for edit in (edit for instant in cluster.changes for edit in instant.edits):
         if edit.before is None:
             with_it = edit.on(cluster)
@@ -170,9 +174,9 @@ def ever(cluster: Cluster) -> Cluster:
 
 
 def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
-    """From which time on which classes count for jobs that arrive, as clusters; the first one is at first.
+    """Returns the clusters whose classes count for arriving jobs, each with the time from which it counts.
 
-    Times are microseconds since the trace's origin; the first one is before all of them.
+    Times are microseconds since the trace's origin. The first one precedes all others.
     """
     found = [(_BEFORE_ALL, cluster)]
     for at, edits in cluster.changes:
@@ -185,17 +189,17 @@ def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
 
 
 def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
-    """The one of `by_arrival` that counts for a job that arrives then."""
+    """Returns the cluster of `by_arrival` that counts for a job that arrives at `submit`."""
     return states[bisect_right(states, submit, key=itemgetter(0)) - 1][1]
 
 
 @final
 @fixed()
 class Change(Value):
-    """What a policy hears of a change: which object, and the cluster from now on.
+    """A change as a policy is notified of it: the object, and the cluster from now on.
 
     Attributes:
-        edit: what becomes of the object.
+        edit: the change of the object.
         cluster: the cluster with this change, and without those that follow at the same instant.
     """
 

@@ -1,4 +1,4 @@
-"""What rows of a table of events say of nodes: which ones, and what happens to them."""
+"""Rows of a table of events that concern nodes: the nodes, and what happens to them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from harness.cluster.kinds.selectors import EFFECTS, LabelSelector, Requirement
 from harness.cluster.yaml.fields import shown
 
 ACTIONS = ("remove", "cordon", "taint", "resize")
-"""What can happen to a node."""
+"""The things that can happen to a node."""
 
 CORDONED = "node.kubernetes.io/unschedulable"
-"""The taint of a cordoned node. Kubernetes' node controller sets it, and takes it away, after the change of
-`spec.unschedulable` (pkg/controller/nodelifecycle, `doNoScheduleTaintingPass`)."""
+"""The taint of a cordoned node. Kubernetes' node controller sets and removes it after the change of
+`spec.unschedulable` (pkg/controller/nodelifecycle, `doNoScheduleTaintingPass`).
+"""
 
 CONTROLLER = 1 * SECOND
-"""How long after a cordon the controller's taint comes, and after an uncordon goes."""
+"""The delay with which the controller sets its taint after a cordon, and removes it after an uncordon."""
 
 _PART = re.compile(r"\s*(?P<key>[^=!,\s]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!,\s]*)\s*")
 _TAINT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?:(?P<effect>\w+)")
@@ -31,13 +32,13 @@ _NODE: Mapping[str, Any] = {"kind": "Node"}
 
 
 class Part(NamedTuple):
-    """What a row says of one object.
+    """The part of a row that concerns one object.
 
     Attributes:
-        target: `kind`, and where these are needed `apiVersion` and `metadata`.
-        fields: what changes, as a patch has it.
-        delay: how long after the row's time.
-        said: what tells the fields apart that it gives a value.
+        target: `kind`, and if needed `apiVersion` and `metadata`.
+        fields: the fields that change, as in a patch.
+        delay: the delay after the row's time.
+        said: keys of the fields to which it gives a value.
     """
 
     target: Mapping[str, Any]
@@ -51,7 +52,7 @@ class Nodes:
     """The nodes of a cluster, for rows that name some.
 
     Args:
-        manifests: of the cluster.
+        manifests: the manifests of the cluster.
     """
 
     def __init__(self, manifests: Sequence[Mapping[str, Any]]) -> None:
@@ -63,15 +64,15 @@ class Nodes:
                 self._nodes.setdefault(str((content.get("metadata") or {}).get("name")), content)
 
     def parts(self, row: Row, faults: list[Fault]) -> Iterator[Part]:
-        """What a row says of each node that it names."""
+        """Yields one part for each node that a row names."""
         names = self._named(row, faults)
         action, value = row.cells["field"], row.cells["value"]
         if action not in ACTIONS:
-            what = f"{shown(action)} does not happen to a node; {did_you_mean(action, ACTIONS)}"
+            what = f"{shown(action)} is not an action on nodes; {did_you_mean(action, ACTIONS)}"
             faults.append(Fault(row.where("field"), what))
         elif action in ("remove", "cordon"):
             if value:
-                faults.append(Fault(row.where("value"), f"must be empty, since {action} has none"))
+                faults.append(Fault(row.where("value"), f"must be empty, because {action} takes no value"))
             for name in names:
                 yield from _removed(name) if action == "remove" else _cordoned(name)
         elif action == "taint":
@@ -87,7 +88,7 @@ class Nodes:
                 yield _part(name, {"status": {field: amounts}}, *said)
 
     def _named(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """The nodes of a row: one, those of labels, or the last ones of a pool."""
+        """Returns the nodes of a row: one, those with some labels, or the last ones of a pool."""
         text = row.cells["name"]
         if ":" in text:
             return self._of_pool(row, faults)
@@ -108,7 +109,10 @@ class Nodes:
         return found
 
     def _of_pool(self, row: Row, faults: list[Fault]) -> Sequence[str]:
-        """The last nodes of a pool, as many as `pool:count` says: those that a smaller pool would lack."""
+        """Returns the last nodes of a pool, as many as `pool:count` says.
+
+        These are the nodes that a smaller pool would lack.
+        """
         pool, _, number = row.cells["name"].partition(":")
         names = self._pools.get(pool)
         if names is None:
@@ -122,7 +126,7 @@ class Nodes:
         return ()
 
     def _taint(self, row: Row, faults: list[Fault]) -> dict[str, str]:
-        """A taint as `kubectl taint` takes it."""
+        """Returns a taint, written as for `kubectl taint`."""
         match = _TAINT.fullmatch(row.cells["value"])
         if match is None:
             what = f"{shown(row.cells['value'])} is no taint; write key=value:Effect or key:Effect"
@@ -136,7 +140,7 @@ class Nodes:
         return {"key": match["key"], **value, "effect": match["effect"]}
 
     def _amounts(self, row: Row, faults: list[Fault]) -> dict[str, str]:
-        """What nodes have from then on of some resources: `cpu=30;nvidia.com/gpu=7`."""
+        """Returns the new amounts of some resources on nodes: `cpu=30;nvidia.com/gpu=7`."""
         found = {}
         where = row.where("value")
         for text in re.split("[;,]", row.cells["value"]):
@@ -157,7 +161,7 @@ class Nodes:
 
     @property
     def _resources(self) -> dict[str, None]:
-        """What some node has."""
+        """The resources of any node."""
         return {
             str(resource): None
             for content in self._nodes.values()
@@ -182,7 +186,7 @@ def _part(name: str, fields: Mapping[str, Any], *said: tuple[str, ...], delay: i
 
 
 def _selector(row: Row, faults: list[Fault]) -> LabelSelector | None:
-    """Labels as `kubectl get -l` takes them, without sets."""
+    """Returns a selector of labels, written as for `kubectl get -l`, without sets."""
     found = []
     for text in row.cells["name"].split(","):
         match = _PART.fullmatch(text)

@@ -1,7 +1,7 @@
-"""When rows of a table of events hold, and that no two of them say something else of one field at one time.
+"""Decides when rows of a table of events hold, and refuses rows that contradict each other.
 
-A row without an end holds until the next one of its field: so a table is a log. A row with an end is an
-exception, after which what was before is so again.
+A row without an end holds until the next row about its field, so a table is a log. A row with an end is an
+exception, after which the earlier value holds again.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from harness.cluster.changes.event_table import Row
 from harness.cluster.changes.timed import Moment, moment_of
 
 _LAST = 221_845_392_000 * SECOND
-"""Midnight of the first day of the year 9000; shortly after 9999 nothing is a date."""
+"""Midnight of the first day of the year 9000. Dates end with the year 9999."""
 
 
 class Period(NamedTuple):
-    """When a row holds.
+    """The time during which a row holds.
 
     Attributes:
-        starts: from then on.
-        ends: until then; None for as long as no other row of its field begins.
+        starts: the beginning.
+        ends: the end; None if the row holds until another row about its field begins.
     """
 
     starts: Moment
@@ -31,12 +31,12 @@ class Period(NamedTuple):
 
 
 def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | None:
-    """When a row holds; None where its time is missing or none.
+    """Returns when a row holds; None if its time is missing or invalid.
 
     Args:
         row: the row.
-        first: when the first row of the table holds, whose times are written as all are.
-        faults: where they are added.
+        first: when the first row of the table holds; all rows must write their times in the same way.
+        faults: faults are added here.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
     if starts is None:
@@ -61,13 +61,13 @@ def ends_of(
     rows: Mapping[int, Row],
     faults: list[Fault],
 ) -> dict[int, Moment | None]:
-    """Number of a row -> until when it holds, at the latest; rows that overlap are faults.
+    """Returns number of a row -> the latest time until which it holds; rows that overlap are faults.
 
     Args:
-        said: number of a row -> the fields that it gives a value.
+        said: number of a row -> the fields to which it gives a value.
         when: number of a row -> when it holds.
-        rows: by number.
-        faults: where they are added.
+        rows: the rows by number.
+        faults: faults are added here.
     """
     of_field: dict[Hashable, list[int]] = {}
     for number, fields in said.items():
@@ -93,7 +93,7 @@ def ends_of(
         if False in last:
             nexts.setdefault(last[False], set()).add(None)
     for number, other in sorted(clashes.items()):
-        what = f"row {other:,} says something of the same field at this time"
+        what = f"row {other:,} sets the same field at this time"
         faults.append(Fault(rows[number].where("time"), f"{what}; let one end before the other begins"))
     found = {}
     for number in said:
@@ -103,10 +103,10 @@ def ends_of(
 
 
 def _order(period: Period) -> tuple[Moment, bool]:
-    """An exception that begins together with what it is an exception from comes after it."""
+    """Returns a sort key that puts an exception after the row that it is an exception from."""
     return period.starts, period.ends is not None
 
 
 def in_order(when: Mapping[int, Period]) -> list[int]:
-    """The numbers of rows, each before those that stand over it."""
+    """Returns the numbers of rows, each before the rows that override it."""
     return sorted(when, key=lambda number: (_order(when[number]), number))

@@ -1,4 +1,4 @@
-"""A table of events as the documents of a patch that have times: what a row says, `metadata` can say too."""
+"""Converts a table of events to patch documents with times in their metadata."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from harness.cluster.yaml.fields import shown
 
 _REMOVE = "remove"
 _RENAMED = {"cohort": "cohortName", "parent": "parentName"}
-"""Fields of v1beta1 -> what v1beta2 calls them; a row may use either name of them."""
+"""Fields of v1beta1 -> their names in v1beta2; a row may use either name."""
 
 _WORD = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _CONSTANTS: Mapping[str, object] = {"": None, "true": True, "false": False}
 _NAMES = ("name", "key")
-"""What tells items of a list apart, where a patch is merged."""
+"""The fields that identify items of a list when a patch is merged."""
 
 
 def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault]) -> list[Document]:
-    """The rows of a table of events, as documents of a patch over a cluster.
+    """Returns the rows of a table of events as documents of a patch over a cluster.
 
     Args:
-        cluster: made of manifests.
-        table: its rows.
-        faults: where they are added, each with its row and column.
+        cluster: a cluster made from manifests.
+        table: the rows of the table.
+        faults: faults are added here, each with its row and column.
     """
     rows = {row.number: row for row in table}
     rules = _Rules(cluster, faults)
@@ -63,7 +63,7 @@ def event_documents(cluster: Cluster, table: Iterable[Row], faults: list[Fault])
 
 
 def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Document:
-    """What a row says of one object, with when it holds."""
+    """Returns the document for one part of a row, with the time during which it holds."""
     times = {FROM: starts, UNTIL: ends}
     annotations = {
         name: str(moment._replace(time=moment.time + part.delay))
@@ -76,11 +76,11 @@ def _document(row: Row, part: Part, starts: Moment, ends: Moment | None) -> Docu
 
 @final
 class _Rules:
-    """What rows say of the objects of a cluster.
+    """Interprets rows for the objects of a cluster.
 
     Args:
-        cluster: made of manifests.
-        faults: where they are added.
+        cluster: a cluster made from manifests.
+        faults: faults are added here.
     """
 
     def __init__(self, cluster: Cluster, faults: list[Fault]) -> None:
@@ -89,7 +89,7 @@ class _Rules:
         self._turned: dict[tuple[str, str], Sequence[Part]] = {}  # of a knob's path, and its value
 
     def parts(self, row: Row) -> Iterator[Part]:
-        """What a row says, of one object each."""
+        """Yields the parts of a row, one for each object."""
         kind, name, field = (row.cells[column] for column in ("kind", "name", "field"))
         if not (kind and name and field):
             return
@@ -106,7 +106,7 @@ class _Rules:
             yield from self._of_field(row, field)
 
     def _objects(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """What objects of a kind are called -> their manifests."""
+        """Returns name of an object -> its manifest, for objects of a kind."""
         found: dict[str, Mapping[str, Any]] = {}
         for content in self._cluster.manifests:
             if content.get("kind") == kind:
@@ -114,7 +114,7 @@ class _Rules:
         return found
 
     def _named(self, row: Row, names: Iterable[str]) -> list[str]:
-        """Those of some objects that a row names; a fault where it names none."""
+        """Returns the names that a row's pattern matches; none is a fault."""
         text = row.cells["name"]
         found = [name for name in names if like(text, name)]
         if not found:
@@ -123,7 +123,7 @@ class _Rules:
         return found
 
     def _of_knob(self, row: Row, path: str) -> Sequence[Part]:
-        """A knob of one object or of several, turned."""
+        """Returns the parts of a row that turns a knob of one or more objects."""
         value = row.cells["value"]
         if (path, value) not in self._turned:
             column = "field"
@@ -143,7 +143,7 @@ class _Rules:
         return self._turned[path, value]
 
     def _of_field(self, row: Row, field: str) -> Iterator[Part]:
-        """A field of the spec of objects, or that they are gone."""
+        """Yields the parts of a row that sets a field of the spec of objects, or removes the objects."""
         there = self._objects(row.cells["kind"])
         named = self._named(row, there)
         value = row.cells["value"]
@@ -152,7 +152,7 @@ class _Rules:
             self._faults.append(Fault(row.where("field"), what))
             return
         if field == _REMOVE and value:
-            self._faults.append(Fault(row.where("value"), f"must be empty, since {_REMOVE} has none"))
+            self._faults.append(Fault(row.where("value"), f"must be empty, because {_REMOVE} takes no value"))
         for name in named:
             place = _place(field, there[name])
             whole = int(value) if _WHOLE.fullmatch(value) else value
@@ -161,7 +161,7 @@ class _Rules:
 
 
 def _place(field: str, content: Mapping[str, Any]) -> Place:
-    """Where a field of the spec stands in an object of its version."""
+    """Returns the path of a spec's field in an object of its API version."""
     names = _RENAMED
     if not str(content.get("apiVersion")).endswith("v1beta2"):
         names = {later: name for name, later in _RENAMED.items()}
@@ -170,7 +170,10 @@ def _place(field: str, content: Mapping[str, Any]) -> Place:
 
 
 def _called(content: Mapping[str, Any]) -> str:
-    """What rows call an object, as paths of knobs do: an ElasticQuota of a namespace is called like it."""
+    """Returns the name of an object in rows, as in paths of knobs.
+
+    An ElasticQuota of a namespace has the namespace's name.
+    """
     metadata = content.get("metadata") or {}
     if content.get("kind") == "ElasticQuota" and not is_koordinators(metadata):
         return str(metadata.get("namespace") or "default")
@@ -178,7 +181,7 @@ def _called(content: Mapping[str, Any]) -> str:
 
 
 def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -> Part:
-    """What a row says of one place of an object."""
+    """Returns the part of a row that concerns one place of an object."""
     metadata = content.get("metadata") or {}
     names = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
     target = {"apiVersion": content.get("apiVersion"), "kind": content.get("kind"), "metadata": names}
@@ -186,7 +189,7 @@ def _part(content: Mapping[str, Any], place: Place, fields: Mapping[str, Any]) -
 
 
 def _patch(content: Any, place: Place, value: object) -> Any:
-    """The patch that puts a value at a place of an object, and leaves all else as it is."""
+    """Returns a patch that sets a value at a place of an object and leaves everything else."""
     if not place:
         return value
     step, *rest = place

@@ -1,4 +1,4 @@
-"""Tables of events, as files have them: CSV, plain or gzipped, or Parquet."""
+"""Reads tables of events from files: CSV, plain or gzipped, or Parquet."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from harness.cluster.yaml.fields import shown
 from harness.cluster.yaml.sources import text_of
 
 COLUMNS = ("time", "until", "kind", "name", "field", "value")
-"""Of a table of events."""
+"""The columns of a table of events."""
 
 NEEDED = ("time", "kind", "name", "field")
-"""The columns that each table has, and whose cells are never empty."""
+"""The columns that each table must have, without empty cells."""
 
 MOST_ROWS = 100_000
-"""No table has more; more are a mistaken file, and would fill the memory."""
+"""The most rows of a table. A longer one is probably a mistaken file, and would fill the memory."""
 
 _CSV = (".csv", ".csv.gz")
 _PARQUET = ".parquet"
@@ -32,34 +32,34 @@ class Row(NamedTuple):
     """A row of a table.
 
     Attributes:
-        number: from 1.
-        cells: column -> text, "" where there is none.
+        number: its number, from 1.
+        cells: column -> text, "" if empty.
     """
 
     number: int
     cells: Mapping[str, str]
 
     def where(self, column: str) -> str:
-        """A cell, for messages."""
+        """Returns the name of a cell for messages."""
         return f"row {self.number:,}, column {column}"
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is a table of events, by its name."""
+    """Returns True if a file is a table of events, by its name."""
     return path.name.endswith((*_CSV, _PARQUET))
 
 
 def is_row(content: Any) -> bool:
-    """Whether a value in memory is a row of a table of events, rather than a document."""
+    """Returns True if a value in memory is a row of a table of events, rather than a document."""
     return isinstance(content, Mapping) and {"time", "field"} <= content.keys() and "metadata" not in content
 
 
 def read_table(path: Path, faults: list[Fault]) -> list[Row]:
-    """The rows of a table of events.
+    """Returns the rows of a table of events.
 
     Args:
-        path: of the file.
-        faults: where empty cells that must not be are added.
+        path: the file.
+        faults: empty cells of required columns are added here.
 
     Raises:
         ClusterError: the file cannot be read, or has other columns.
@@ -80,10 +80,10 @@ def read_table(path: Path, faults: list[Fault]) -> list[Row]:
 
 
 def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[Row]:
-    """The rows of a table in memory, each a mapping of columns; see `read_table`.
+    """Returns the rows of a table in memory, each a mapping of columns; see `read_table`.
 
     Raises:
-        ClusterError: something is no row, or has other columns.
+        ClusterError: a value is no row, or has other columns.
     """
     rows = []
     for number, content in enumerate(contents, 1):
@@ -96,7 +96,7 @@ def rows_of(contents: Sequence[Any], source: str, faults: list[Fault]) -> list[R
 
 
 def _whole(rows: list[Row], faults: list[Fault]) -> list[Row]:
-    """Rows whose cells that are never empty are not."""
+    """Returns the rows, and adds a fault for each empty cell of a required column."""
     faults += (Fault(row.where(name), "is empty") for row in rows for name in NEEDED if not row.cells[name])
     return rows
 
@@ -114,7 +114,7 @@ def _check_columns(source: str, head: Sequence[str], where: str = "header") -> N
 
 
 def _of_csv(path: Path) -> Iterator[Sequence[str]]:
-    """The rows of a CSV file, that with the names of columns first; empty lines are none."""
+    """Yields the rows of a CSV file, starting with the header; empty lines are skipped."""
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     try:
         for cells in reader:
@@ -125,7 +125,7 @@ def _of_csv(path: Path) -> Iterator[Sequence[str]]:
 
 
 def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
-    """The rows of a Parquet file, the names of columns first."""
+    """Yields the rows of a Parquet file, starting with the names of columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -141,7 +141,7 @@ def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
 
 
 def _values(column: Any) -> Iterable[Any]:
-    """The values of a column; times and durations of nanoseconds in microseconds."""
+    """Returns the values of a column; times and durations in nanoseconds are converted to microseconds."""
     import pyarrow as pa
 
     kind = column.type
@@ -154,7 +154,7 @@ def _values(column: Any) -> Iterable[Any]:
 
 
 def _cell(value: Any) -> str:
-    """A value as a CSV file would have it."""
+    """Returns a value as a CSV file would write it."""
     if value is None:
         return ""
     if isinstance(value, timedelta):

@@ -1,4 +1,4 @@
-"""Knobs turned to a value, or to this many times what the manifests say."""
+"""Sets knobs to a value, or multiplies the value of the manifests."""
 
 from __future__ import annotations
 
@@ -16,30 +16,31 @@ if TYPE_CHECKING:
 _TIMES = "x"
 _WEIGHT = ".weight"
 _USUAL_WEIGHT = 1
-"""Of queues whose manifests say no weight, as Kueue has it."""
+"""The weight of queues whose manifests give none, as in Kueue."""
 
 
 def is_knob(name: str) -> bool:
-    """Whether what varies is a knob of the cluster, rather than a setting or an option."""
+    """Returns True if a name is that of a knob of the cluster, rather than of a setting or an option."""
     return "/" in name or "*" in name
 
 
 def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
-    """A cluster with knobs at these values; see `multiplied`.
+    """Returns a cluster with knobs set to these values; see `multiplied`.
 
     Raises:
-        InputError: there is no such knob, or a value is none of its kind.
-        ClusterError: manifests with these values are faulty.
+        InputError: there is no such knob, or a value has a wrong type.
+        ClusterError: the manifests with these values are faulty.
     """
     found = multiplied(cluster, values)
     return cluster.with_values(found) if found else cluster
 
 
 def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
-    """Path of a knob -> value, of values or `x1.1` for 1.1 times what there is.
+    """Returns path of a knob -> value; a value such as `x1.1` becomes 1.1 times the present one.
 
-    Amounts are rounded up to what can be had of their resource, as Kubernetes rounds quantities. A limit
-    that manifests do not state stays none whatever it is multiplied by.
+    Amounts are rounded up to the smallest unit of their resource, as Kubernetes rounds quantities. A limit
+    that
+    manifests do not state stays absent.
 
     Raises:
         InputError: there is no such knob to multiply.
@@ -70,7 +71,11 @@ def _times(path: str, value: Value) -> Fraction | None:
     try:
         times = exact_number(value.removeprefix(_TIMES))
     except ValueError as error:
-        raise InputError(f"{path}: {error}", hint="write x0.9 for nine tenths of what there is") from error
+        raise InputError(
+            f"{path}: {error}", hint="write x0.9 for nine tenths of the present value"
+        ) from error
     if times < 0:
-        raise InputError(f"{path}: {value} is below 0", hint="write x0.9 for nine tenths of what there is")
+        raise InputError(
+            f"{path}: {value} is below 0", hint="write x0.9 for nine tenths of the present value"
+        )
     return times

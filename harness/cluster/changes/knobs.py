@@ -1,7 +1,8 @@
-"""Knobs: the figures of a cluster that are turned to try another one, by name, in one place.
+"""Knobs: the figures of a cluster that users vary by name, listed in one place.
 
-A path names one: `ClusterQueue/team-a.weight`, `ClusterQueue/team-a.quota[nvidia.com/gpu]`, with several
-flavors `ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. What lists knobs or turns them goes by `KNOBS`.
+A path names a knob: `ClusterQueue/team-a.weight` or `ClusterQueue/team-a.quota[nvidia.com/gpu]`. With several
+flavors it is `ClusterQueue/team-a.quota[a100/nvidia.com/gpu]`. All code that lists or sets knobs uses
+`KNOBS`.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 Value = int | float | Fraction | str | None
-"""What a knob is turned to: a number, or text as in manifests (`500m`, `64Gi`); None takes it away."""
+"""The value of a knob: a number, or text as in manifests (`500m`, `64Gi`); None removes it."""
 
 Values = Mapping[str, Any]
-"""Path -> value, or object -> knob -> value, where that is given by resource: resource -> value."""
+"""Path -> value, or object -> knob -> value, or object -> knob -> resource -> value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A figure that can be turned.
+    """A figure that can be varied.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         kinds: the kinds that have it; elastic quotas are `ElasticQuota`, in a tree or not.
-        field: the field of a manifest that it is.
-        by: what it is given for: "" for the object, `resource`, or `flavor` for a resource in a flavor.
-        needed: whether it cannot be taken away.
+        field: its field in a manifest.
+        by: its key: "" for a knob of the object, `resource`, or `flavor` for a resource in a flavor.
+        needed: whether it cannot be removed.
         whole: whether it is a whole number.
     """
 
@@ -64,7 +65,7 @@ KNOBS: tuple[Knob, ...] = (
     Knob("max", ("ElasticQuota",), "max", "resource"),
     Knob("count", ("NodePool",), "spec.count", needed=True, whole=True),
 )
-"""All knobs there are."""
+"""All knobs."""
 
 _PATH = re.compile(r"(?P<object>.+)\.(?P<knob>[A-Za-z]+)(?:\[(?P<key>.*)\])?", re.DOTALL)
 _BILLION = 10**9
@@ -75,16 +76,16 @@ Place = tuple[str | int, ...]
 
 
 def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fraction | None]:
-    """The knobs of a cluster: path -> value, exact, in the unit of manifests (cores, bytes, devices).
+    """Returns the knobs of a cluster: path -> exact value, in the unit of manifests (cores, bytes, devices).
 
-    The value is what the manifests say, whatever the scale of the cluster is; None where they say nothing.
+    The value is that of the manifests, whatever the scale of the cluster; None if they give none.
 
     Args:
-        cluster: made of manifests.
-        pattern: a path in which `*` stands for anything; all knobs by default.
+        cluster: a cluster made from manifests.
+        pattern: a path in which `*` matches anything; all knobs by default.
 
     Raises:
-        InputError: the cluster has no manifests, or no knob fits the pattern.
+        InputError: the cluster has no manifests, or no knob matches the pattern.
     """
     require_manifests(cluster)
     settings = list(_settings(cluster))
@@ -93,17 +94,17 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 
 
 def with_values(cluster: Cluster, values: Values) -> Cluster:
-    """A cluster with other values of some knobs; the cluster itself stays as it is.
+    """Returns a cluster with other values of some knobs; the cluster itself stays as it is.
 
     Args:
-        cluster: made of manifests.
+        cluster: a cluster made from manifests.
         values: `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`, or by path,
-            `{"*.quota[nvidia.com/gpu]": 32}`, where `*` stands for anything. Of several values for one knob
+            `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches anything. Of several values for one knob
             the last counts.
 
     Raises:
-        InputError: there is no such object or knob, or a value is none of its kind.
-        ClusterError: manifests with these values are faulty.
+        InputError: there is no such object or knob, or a value has a wrong type.
+        ClusterError: the manifests with these values are faulty.
     """
     changed: dict[int, Any] = {}
     for (at, place), written in turned_places(cluster, values).items():
@@ -117,14 +118,14 @@ def with_values(cluster: Cluster, values: Values) -> Cluster:
 
 
 def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], int | str | None]:
-    """Number of a manifest and place in it -> its value with these values of knobs.
+    """Returns (number of a manifest, place in it) -> the value that knobs set there.
 
     Args:
-        cluster: made of manifests.
+        cluster: a cluster made from manifests.
         values: see `with_values`.
 
     Raises:
-        InputError: there is no such object or knob, or a value is none of its kind.
+        InputError: there is no such object or knob, or a value has a wrong type.
     """
     require_manifests(cluster)
     settings = list(_settings(cluster))
@@ -139,7 +140,7 @@ def turned_places(cluster: Cluster, values: Values) -> dict[tuple[int, Place], i
 
 
 class _Owner(NamedTuple):
-    """What has knobs: an object, or a quota of a tree, with what stands at `place` of its manifest."""
+    """An owner of knobs: an object, or a quota of a tree, with its content at `place` of the manifest."""
 
     kind: str
     name: str
@@ -149,7 +150,7 @@ class _Owner(NamedTuple):
 
 
 class _Setting(NamedTuple):
-    """A knob of an object; `alone` where the resource names it without its flavor."""
+    """A knob of an object; `alone` if the resource identifies it without a flavor."""
 
     owner: str
     knob: Knob
@@ -161,7 +162,7 @@ class _Setting(NamedTuple):
 
     @property
     def full(self) -> str:
-        """The resource after its flavor."""
+        """The resource, with its flavor before it."""
         return f"{self.flavor}/{self.resource}" if self.flavor else self.resource
 
     @property
@@ -175,7 +176,10 @@ class _Setting(NamedTuple):
 
 
 def _settings(cluster: Cluster) -> Iterator[_Setting]:
-    """Every knob of every object; its manifests were read without a fault, so their shapes are right."""
+    """Yields every knob of every object.
+
+    The manifests were read without a fault, so their shapes are right.
+    """
     owners = list(_owners(cluster))
     named = dict.fromkeys(
         resource
@@ -223,14 +227,14 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
 
 
 def _quotas_below(number: int, node: Mapping[str, Any], place: Place) -> Iterator[_Owner]:
-    """A quota of a tree and all below it."""
+    """Yields a quota of a tree and all quotas below it."""
     yield _Owner("ElasticQuota", str(node.get("name")), number, place, node)
     for at, child in enumerate(node.get("children") or ()):
         yield from _quotas_below(number, child, (*place, "children", at))
 
 
 def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
-    """Flavor, resource, and where its quota stands."""
+    """Yields flavor, resource, and the place of its quota."""
     groups = (content.get("spec") or {}).get("resourceGroups") or ()
     for first, group in enumerate(groups):
         for second, flavor in enumerate(group.get("flavors") or ()):
@@ -243,10 +247,10 @@ def _flavors(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Place]]:
 
 
 def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """The knobs that a path names, at least one.
+    """Returns the knobs that a path names, at least one.
 
     Raises:
-        InputError: there is none; says what was probably meant.
+        InputError: there is none; the message suggests what was probably meant.
     """
     match = _PATH.fullmatch(path)
     if match is None:
@@ -279,7 +283,7 @@ def _chosen(path: str, settings: Sequence[_Setting]) -> list[_Setting]:
 
 
 def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting]:
-    """The knobs of one object that a key names: by flavor and resource, else by the resource alone."""
+    """Returns the knobs of one object that a key names: by flavor and resource, else by resource alone."""
     own = [each for each in settings if each.owner == owner]
     exact = [each for each in own if each.flavor and like(key, each.full)]
     found = exact or [each for each in own if like(key, each.resource)]
@@ -295,12 +299,12 @@ def _of_key(key: str, owner: str, settings: Sequence[_Setting]) -> list[_Setting
 
 
 def like(pattern: str, text: str) -> bool:
-    """Whether a text is like a pattern, in which `*` stands for anything."""
+    """Returns True if a text matches a pattern, in which `*` stands for anything."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
 
 
 def _flat(values: Values) -> Iterator[tuple[str, Any]]:
-    """Values by path."""
+    """Yields the values by path."""
     given: Any = values
     if not isinstance(given, Mapping) or not given:
         raise InputError(
@@ -317,7 +321,7 @@ def _flat(values: Values) -> Iterator[tuple[str, Any]]:
 
 
 def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
-    """A value, or those of a table of resources, or of flavors that are tables of resources."""
+    """Yields a value, or those of a table of resources, or of flavors with such tables."""
     if not isinstance(value, Mapping):
         yield "", value
         return
@@ -332,15 +336,15 @@ def _by_resource(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _written(setting: _Setting, value: Any) -> int | str | None:
-    """A value as a manifest has it; None where it is to be taken away.
+    """Returns a value as a manifest writes it; None if the knob must be removed.
 
     Raises:
-        InputError: the value is none of this knob.
+        InputError: the value does not suit the knob.
     """
     knob, path = setting.knob, setting.path
     if value is None:
         if knob.needed:
-            raise InputError(f"{path} cannot be taken away", hint="give a value of 0 or more")
+            raise InputError(f"{path} cannot be removed", hint="give a value of 0 or more")
         return None
     number = _exact(path, value)
     if number < 0:
@@ -359,7 +363,7 @@ def _written(setting: _Setting, value: Any) -> int | str | None:
 
 
 def _exact(path: str, value: Any) -> Fraction:
-    """The exact number of a value."""
+    """Returns the exact number of a value."""
     try:
         if isinstance(value, str):
             return parse_quantity(value)
@@ -373,7 +377,7 @@ def _exact(path: str, value: Any) -> Fraction:
 
 
 def _number(value: Any) -> int | Fraction | None:
-    """What a manifest says, exact."""
+    """Returns the exact number that a manifest gives."""
     if value is None:
         return None
     number = parse_quantity(value)

@@ -1,4 +1,4 @@
-"""What changes of a cluster whose manifests have times, instant by instant."""
+"""Works out the changes of a cluster whose manifests have times, instant by instant."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ _NODE, _POOL = "Node", "NodePool"
 
 
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
-    """The cluster at the trace's origin, without times, and with what changes of it from then on.
+    """Returns the cluster at the trace's origin, without times, and with its changes from then on.
 
-    An instant at which everything stays as it is is one all the same.
+    An instant counts even if everything stays the same.
 
     Args:
-        cluster: what the manifests say, with their times.
-        origin: of the trace, microseconds since 1970; None where its times are no dates.
-        begin: when the replay begins, microseconds since the origin that durations count from: not 0 in a
-            window of a trace without dates.
+        cluster: the cluster of the manifests with their times.
+        origin: the trace's origin, microseconds since 1970; None if its times are no dates.
+        begin: the beginning of the replay, microseconds since the origin that durations count from. It
+            differs
+            from 0 in a window of a trace without dates.
 
     Raises:
-        ClusterError: manifests are faulty at some time, or have a date where the trace has none.
+        ClusterError: the manifests are faulty at some time, or have a date although the trace has none.
     """
     if not cluster.timed:
         return cluster
@@ -77,7 +78,7 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
 
 def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The nodes that documents name, where a cluster of another size has none of them."""
+    """Yields the nodes that documents name and that a cluster of another size lacks."""
     pools = node_names(turned)
     for each in turned:
         name = name_of(each)
@@ -87,11 +88,11 @@ def _lacking(before: Cluster, after: Cluster, turned: Sequence[Mapping[str, Any]
 
 
 def _left_out(cluster: Cluster, name: str, at: int) -> str:
-    """A sentence: a change concerns something that the cluster lacks."""
+    """Returns a sentence: a change concerns something that the cluster lacks."""
     size = f" at {factor_text(str(cluster.scale))} times its size" if cluster.scale != 1 else ""
     return (
-        f"{name} changes {format_duration(at)} after the origin, and is not there: the cluster does not have "
-        f"it{size}, so that nothing changes by it"
+        f"{name} changes {format_duration(at)} after the origin, but the cluster does not have "
+        f"it{size}, so nothing changes"
     )
 
 
@@ -100,16 +101,17 @@ def replaced(
     then: Iterable[tuple[int, Mapping[str, Any]]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Cluster:
-    """A cluster of manifests whose objects are others from some times on.
+    """Returns a cluster of manifests some of whose objects are replaced at given times.
 
     Args:
-        documents: manifests.
-        then: in order of time, microseconds since the origin, and a manifest: from then on the object of that
-            kind and name is what it says, all of it.
+        documents: the manifests.
+        then: in order of time, microseconds since the origin and a manifest. It replaces the object of its
+            kind
+            and name from then on.
         make: makes a cluster of manifests.
 
     Raises:
-        ClusterError: manifests are faulty at some time.
+        ClusterError: the manifests are faulty at some time.
     """
 
     def state(contents: Sequence[Mapping[str, Any]]) -> State:
@@ -134,12 +136,13 @@ def nodes_replaced(
     then: Iterable[tuple[int, Mapping[str, Any] | str]],
     make: Callable[[Sequence[Mapping[str, Any]]], Cluster],
 ) -> Iterator[Instant]:
-    """What changes of nodes; one that is as it was makes an instant all the same.
+    """Yields the changes of nodes; a node that stays the same makes an instant all the same.
 
     Args:
-        nodes: what there is at first.
-        then: in order of time, microseconds since the origin, and a Node's manifest, or the name of a node
-            that is gone. From then on the node of that name is what the manifest says.
+        nodes: the nodes at the beginning.
+        then: in order of time, microseconds since the origin and a Node's manifest, or the name of a node
+            that
+            is gone. From then on the node of that name is as the manifest says.
         make: makes a cluster of manifests.
     """
     nodes = dict(nodes)
@@ -157,23 +160,23 @@ def nodes_replaced(
 
 
 def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
-    """Check that manifests with times make a cluster at each of them, as far as that is known.
+    """Check, as far as possible, that manifests with times make a valid cluster at each time.
 
-    Dates and times since the origin are held apart: how they lie to each other is known with a trace.
+    Dates and times since the origin are checked separately: their order is known only with a trace.
 
     Args:
-        cluster: that the manifests make.
-        documents: these, with what faults call them.
+        cluster: the cluster of the manifests.
+        documents: the manifests, with their names for messages.
 
     Raises:
-        ClusterError: manifests are faulty at some time.
+        ClusterError: the manifests are faulty at some time.
     """
     if not cluster.timed:
         return
     from harness.cluster.changes.states import Span, States
 
     def span(each: Timed, *, dated: bool) -> Span:
-        """When a document holds, where nothing is known of times that are not dated as these are."""
+        """Returns when a document holds; times of the other sort, dated or not, count as unknown."""
         starts, ends = (
             at.time if at is not None and at.dated == dated else None for at in (each.starts, each.ends)
         )
@@ -195,12 +198,14 @@ def check_states(cluster: Cluster, documents: Sequence[Document]) -> None:
 
 
 def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any], bool]]) -> Iterator[Edit]:
-    """The objects that change, in the order of the documents that begin or cease to hold.
+    """Yields the objects that change, in the order of the documents that begin or cease to hold.
 
     Args:
-        before: what was.
-        after: what is then.
-        turned: these documents, with whether they are announced; all of one object have to be.
+        before: the state before.
+        after: the state from then on.
+        turned: these documents, with whether they are announced. An object's change is announced if all of
+            its
+            documents are.
     """
     named: dict[tuple[str, str], bool] = {}
     for content, announced in turned:
@@ -226,7 +231,7 @@ def _edits(before: State, after: State, turned: Sequence[tuple[Mapping[str, Any]
 
 
 def _object(state: State, key: tuple[str, str]) -> Any:
-    """An object; None where there is none, or a cohort is only named."""
+    """Returns an object; None if it does not exist, or is a cohort that is only named."""
     kind, name = key
     if kind not in (_ELASTIC, _NODE) and key not in state.specs:
         return None

@@ -1,7 +1,8 @@
-"""Patches over the manifests of a cluster, as kustomize's strategic merge lays them over objects.
+"""Patches over the manifests of a cluster, merged as kustomize's strategic merge does.
 
-A patch is documents with kind, name and only the fields that change. It changes what is there: an object, a
-field or an item that is not there is a fault with its place, and with what was probably meant.
+A patch consists of documents with kind, name and only the fields that change. It changes existing things
+only:
+a missing object, field or item is a fault, with its place and a suggestion of what was meant.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ _IN_PYTHON = "the patch"
 
 
 def patched(cluster: Cluster, patch: Patch) -> Cluster:
-    """A cluster with a patch over its manifests; the cluster itself stays as it is.
+    """Returns a cluster with a patch over its manifests; the cluster itself stays as it is.
 
     Args:
-        cluster: made of manifests; of one that was made for a trace the assumed manifests are patched.
+        cluster: a cluster made from manifests. If it was derived from a trace, its assumed manifests are
+            patched.
         patch: see `Patch`.
 
     Raises:
-        ClusterError: the patch cannot be read, names what is not there, or makes manifests faulty.
+        ClusterError: the patch cannot be read, names something that is missing, or makes manifests faulty.
         InputError: the cluster has no manifests.
     """
     require_manifests(cluster)
@@ -94,7 +96,7 @@ def _documents(cluster: Cluster, patch: Patch, faults: list[Fault]) -> Sequence[
 
 
 def _not_plain(content: Any) -> str:
-    """What of a value no manifest could hold, as a sentence; "" where it is plain."""
+    """Returns a sentence about the part of a value that no manifest could hold; "" if there is none."""
     level = [content]
     for _ in range(DEEPEST):
         inner: list[Any] = []
@@ -114,7 +116,7 @@ def _not_plain(content: Any) -> str:
 
 
 class _Target(NamedTuple):
-    """Which object a patch means; what it does not say is empty."""
+    """The object that a patch names; parts that it does not give are empty."""
 
     kind: str
     name: str
@@ -150,8 +152,8 @@ class _World:
     """The manifests of a cluster while they are patched.
 
     Args:
-        manifests: with Nodes in the place of the pools where patches name a node.
-        faults: where faults are added.
+        manifests: the manifests, with Nodes in place of pools if patches name such a node.
+        faults: faults are added here.
         given: the manifests with these pools.
     """
 
@@ -178,7 +180,7 @@ class _World:
         self._added: list[Document] = []
 
     def change(self, document: Document) -> None:
-        """Lay one document over the object that it names, and over what holds there from some time on."""
+        """Apply one document to the object that it names, and to timed patches over that object."""
         at = self._find(document)
         if at is None:
             return
@@ -193,7 +195,7 @@ class _World:
         self._patches.append((at, document, merge))
 
     def change_later(self, document: Document) -> None:
-        """Let one document hold over the object that it names from some time on, or until some time."""
+        """Apply one document to the object that it names, from some time on or until some time."""
         plain = timed(document, self._faults).document
         at = self._find(plain)
         if at is None:
@@ -210,9 +212,9 @@ class _World:
         self._later[len(self._objects) + len(self._added)] = at
 
     def documents(self) -> list[Document]:
-        """The objects that are left, and what holds over them at some time.
+        """Returns the remaining objects, and the timed patches over them.
 
-        Faults name the last patch of an object that was changed.
+        Faults in a changed object name its last patch.
         """
         said = {at: document.where for at, document, _ in self._patches}
         gone = {at for at, content in enumerate(self._objects) if content is None}
@@ -226,7 +228,7 @@ class _World:
     # --- which object -------------------------------------------------------------------------------------
 
     def _find(self, document: Document) -> int | None:
-        """The object that a patch names; what is wrong with its name is a fault."""
+        """Returns the object that a patch names; a wrong name is a fault."""
         wanted = _target(document.content)
         where = f"{document.where}, {wanted}".rstrip(", ")
         if not wanted.kind:
@@ -257,7 +259,7 @@ class _World:
         return self._exactly(wanted, named, where)
 
     def _exactly(self, wanted: _Target, named: Mapping[int, _Target], where: str) -> int | None:
-        """The one of several objects of a name that has the namespace and the apiVersion."""
+        """Returns the one of several objects of a name that has the namespace and the apiVersion."""
         if wanted.namespace:
             spaces = {each.namespace or "default" for each in named.values()}
             named = {
@@ -283,7 +285,7 @@ class _World:
     # --- what a kind has ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Check that patches say fields that their kinds have, and add items that can be meant."""
+        """Check that patches use fields that their kinds have, and add only plausible items."""
         for at, document, merge in self._patches:
             content = self._objects[at]
             if content is None:
@@ -298,7 +300,10 @@ class _World:
                 self._check_added(added, merge.where)
 
     def _check_added(self, added: Added, where: str) -> None:
-        """Check that a new flavor exists and a new quota is complete; else its name is probably misspelt."""
+        """Check that a new flavor exists and a new quota is complete.
+
+        Otherwise its name is probably misspelt.
+        """
         name = str(added.item.get("name", ""))
         if added.of == "flavors":
             flavors = [
@@ -315,14 +320,14 @@ class _World:
 
 
 class _Check(NamedTuple):
-    """Holds the fields of a patch against those that the tables of their kind name."""
+    """Compares the fields of a patch with the fields that its kind has."""
 
     where: str
     kind: str
     faults: list[Fault]
 
     def fields(self, patch: Mapping[str, Any], known: Place, path: str) -> None:
-        """Check a mapping and what is in it."""
+        """Check a mapping and everything in it."""
         if known.covers is not None or known.ends:
             return
         for name, value in patch.items():

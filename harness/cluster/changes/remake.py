@@ -1,4 +1,4 @@
-"""A cluster once more, from manifests that were changed: scaled, and assumed, as it was before."""
+"""Makes a cluster again from changed manifests, with the same scale and assumptions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.cluster.yaml.documents import Document
 
 
 def require_manifests(cluster: Cluster) -> None:
-    """Check that a cluster is what its manifests say, so that they can be changed instead of it.
+    """Check that a cluster follows from its manifests, so that a change of them changes the cluster.
 
     Raises:
-        InputError: it was made or changed without manifests.
+        InputError: the cluster was made or changed without manifests.
     """
     name = cluster.source or "the cluster"
     if not cluster.manifests:
@@ -26,13 +26,13 @@ def require_manifests(cluster: Cluster) -> None:
         )
     if not cluster.follows_manifests:
         raise InputError(
-            f"{name} was changed after it was read, and would lose that: its manifests say something else",
+            f"{name} was changed after it was read, and would lose these changes: its manifests lack them",
             hint="change the manifests instead, and only then scale the cluster, once",
         )
 
 
 def follows_manifests(cluster: Cluster) -> bool:
-    """Whether a cluster's manifests, at its scale, make the same cluster once more."""
+    """Returns True if a cluster's manifests, at its scale, make the same cluster again."""
     documents = [Document("", content) for content in cluster.manifests]
     try:
         return remade(cluster, documents, cluster.source).digest == cluster.digest
@@ -41,12 +41,12 @@ def follows_manifests(cluster: Cluster) -> bool:
 
 
 def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Cluster:
-    """The cluster that documents describe, as large as another one.
+    """Returns the cluster that documents describe, with the scale of another cluster.
 
     Args:
-        cluster: whose scale and assumptions are kept.
+        cluster: the cluster whose scale and assumptions are kept.
         documents: changed manifests.
-        source: where they come from, for messages.
+        source: their origin, for messages.
 
     Raises:
         ClusterError: the documents are faulty.

@@ -1,4 +1,4 @@
-"""A cluster of another size: this many times the nodes and the quotas, in the same proportions."""
+"""Scales a cluster: a multiple of its nodes and quotas, in the same proportions."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
-    """The cluster with `scale` times its nodes and quotas.
+    """Returns the cluster with `scale` times its nodes and quotas.
 
-    Fewer nodes are an even choice over the list of them, so that their mix stays; more are copies. The
-    nominal quotas of one resource in one flavor are scaled together, rounded down, and divided by largest
-    remainder; limits and elastic quotas are rounded down each. What has no end stays endless. Objects of
-    plugins' kinds scale themselves, with a warning where they cannot. Pods on nodes that are left out are
-    left out too, with a warning.
+    Fewer nodes are chosen evenly from the list, so that their mix stays; more nodes are copies. The nominal
+    quotas
+    of one resource in one flavor are scaled together, rounded down, and divided by largest remainder. Limits
+    and
+    elastic quotas are rounded down one by one. Unlimited amounts stay unlimited. Objects of plugins' kinds
+    scale
+    themselves; those that cannot give a warning. Pods on nodes that are left out are left out too, with a
+    warning.
 
     Args:
-        cluster: as the manifests describe it.
+        cluster: the cluster of the manifests.
         scale: above 0; at least one node stays.
 
     Raises:
-        InputError: so many nodes, or so much on them, that they cannot be counted.
+        InputError: there would be too many nodes, or amounts too large to count.
     """
     if scale == 1:
         return cluster
@@ -80,12 +83,12 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
 
 
 def scales(resource: object) -> bool:
-    """Whether an object of a plugin's kind says what becomes of it in a cluster of another size."""
+    """Returns True if an object of a plugin's kind can scale itself."""
     return callable(getattr(resource, "scaled", None))
 
 
 def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, Node]:
-    """This many nodes, each as often as any other or once more."""
+    """Returns the scaled number of nodes; the numbers of copies of any two differ by at most one."""
     if not nodes:
         return nodes
     there = list(nodes.values())
@@ -117,7 +120,10 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
 def _scaled_groups(
     owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]], scale: Fraction
 ) -> dict[tuple[str, str], tuple[ResourceGroup, ...]]:
-    """The quotas of all queues and cohorts; those of one resource in one flavor keep their proportions."""
+    """Returns the quotas of all queues and cohorts.
+
+    Quotas of one resource in one flavor keep their proportions.
+    """
     nominal: dict[tuple[str, str], dict[str, int]] = {}
     for owner, flavor, resource, quota in _quotas(owners):
         if quota.nominal < UNLIMITED:

@@ -1,7 +1,8 @@
-"""What a cluster whose manifests have times is, from one change to the next.
+"""The states of a cluster whose manifests have times, from one change to the next.
 
-Most changes are of one object. Only what changes is merged anew; what was so before is not read again; and
-where it is nodes alone that change, these are all that is read.
+Most changes concern one object. Only changed objects are merged again, and known states are not read again.
+If
+only nodes change, nothing else is read.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from harness.cluster.yaml.documents import Document
 
 
 class Span(NamedTuple):
-    """When a document holds: from an instant on, or all the time, and until another one, or for ever."""
+    """The time during which a document holds; None means from the beginning, or for ever."""
 
     starts: int | None
     ends: int | None
 
     def holds(self, now: int) -> bool:
-        """Whether the document holds at an instant."""
+        """Returns True if the document holds at an instant."""
         return (self.starts is None or self.starts <= now) and (self.ends is None or now < self.ends)
 
 
@@ -42,7 +43,7 @@ class Step(NamedTuple):
     Attributes:
         at: the instant.
         turned: these documents, in order.
-        state: what there is from then on.
+        state: the state from then on.
     """
 
     at: int
@@ -55,10 +56,10 @@ class States:
     """The states of a cluster whose manifests have times, one after the other.
 
     Args:
-        cluster: whose scale and assumptions hold at all times.
+        cluster: its scale and assumptions hold at all times.
         over: its manifests.
-        spans: of each of these with a time, when it holds.
-        faults: where `over` adds faults.
+        spans: when each manifest with a time holds.
+        faults: `over` adds faults here.
     """
 
     def __init__(self, cluster: Cluster, over: OverTime, spans: Sequence[Span], faults: list[Fault]) -> None:
@@ -73,10 +74,10 @@ class States:
         self._nodes_alone = not beside and "NodePool" not in kinds
 
     def first(self, now: int, source: str) -> State:
-        """What there is at an instant.
+        """Returns the state at an instant.
 
         Raises:
-            ClusterError: manifests are faulty then.
+            ClusterError: the manifests are faulty then.
         """
         those = zip(self._over.timed, self._spans, strict=True)
         self._holding = {id(each) for each, span in those if span.holds(now)}
@@ -86,15 +87,15 @@ class States:
         return self._whole(source)
 
     def after(self, now: int, state: State, called: Mapping[int, str]) -> Iterator[Step]:
-        """What follows a state, instant by instant.
+        """Yields the changes that follow a state, instant by instant.
 
         Args:
-            now: the instant of this state, which was the last to be asked for.
-            state: it.
-            called: instant -> what a cluster is called then, for messages.
+            now: the instant of this state, the last one that was requested.
+            state: the state.
+            called: instant -> the cluster's name at that time, for messages.
 
         Raises:
-            ClusterError: manifests are faulty at an instant.
+            ClusterError: the manifests are faulty at an instant.
         """
         due: dict[int, set[int]] = {}
         for number, span in enumerate(self._spans):
@@ -115,7 +116,7 @@ class States:
         return tuple(self._over.object(number, lambda each: id(each) in self._holding))
 
     def _turned(self, state: State, numbers: Iterable[int], source: str) -> State:
-        """The state after some objects became what they are now."""
+        """Returns the state after some objects took their present form."""
         before, after = list[Document](), list[Document]()
         for number in dict.fromkeys(numbers):
             before += self._present[number]
@@ -131,10 +132,10 @@ class States:
     def _nodes(
         self, cluster: Cluster, before: Iterable[Document], after: Iterable[Document], source: str
     ) -> dict[str, Node] | None:
-        """The nodes of a cluster with some that are others now; None where they cannot be counted.
+        """Returns the nodes of a cluster after some changed; None if pools make them impossible to tell.
 
         Raises:
-            ClusterError: one of these is faulty.
+            ClusterError: one of the changed nodes is faulty.
         """
         draft = Draft(faults=list(self._faults))
         for each in after:
@@ -148,7 +149,7 @@ class States:
         return nodes if all(amount <= INT64_MAX for amount in sums) else None
 
     def _whole(self, source: str) -> State:
-        """The state of all that is present."""
+        """Returns the state of all present objects."""
         if self._faults:
             raise ClusterError(source, self._faults)
         key = tuple(self._texts.items())

@@ -1,8 +1,10 @@
-"""Kubernetes' strategic merge of plain JSON values: what a patch says stands over what is there.
+"""Kubernetes' strategic merge of plain JSON values: a patch overrides the object below it.
 
-Mappings are merged field by field, `null` deletes one. Lists whose items have a key are merged item by item;
-what is there keeps its place, new items come last. Other lists are replaced. `$patch: delete` and
-`$patch: replace` are said of the mapping or item that they stand in, or as an item of its own of the list.
+Mappings are merged field by field, and `null` deletes a field. Lists whose items have a key are merged item
+by
+item: existing items keep their place, and new ones come last. Other lists are replaced. `$patch: delete` and
+`$patch: replace` apply to the mapping or item that contains them. As an item of its own, such a directive
+applies to the whole list.
 """
 
 from __future__ import annotations
@@ -47,17 +49,19 @@ _KEYS: Mapping[str, str] = {
     "volumeMounts": "mountPath",
     "volumes": "name",
 }
-"""List -> the field that tells its items apart. Kubernetes' own for its own kinds; for the rest what names an
-item. Tolerations, a flavor's node taints and the terms of selectors and affinities are replaced, as there."""
+"""List -> the field that identifies its items. For Kubernetes' own kinds it is Kubernetes' key; for others,
+the field that names an item. As there, tolerations, a flavor's node taints and the terms of selectors and
+affinities are replaced.
+"""
 
 _USUAL = {"schedulerName": "default-scheduler"}
-"""What an item's key is where it is not given."""
+"""The key of an item that does not give one."""
 
 _GROUPS = "resourceGroups"
 
 
 class Added(NamedTuple):
-    """An item that a list did not have: the list's name, the item, and where the patch says it."""
+    """An item that is new in a list: the list's name, the item, and its place in the patch."""
 
     of: str
     item: Mapping[str, Any]
@@ -70,8 +74,8 @@ class Merge:
 
     Attributes:
         where: names the patch in messages.
-        faults: where faults are added.
-        added: the items that lists did not have.
+        faults: faults are added here.
+        added: the items that are new in lists.
     """
 
     where: str
@@ -79,14 +83,17 @@ class Merge:
     added: list[Added] = field(default_factory=list)
 
     def merged(self, there: Any, patch: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The object with the patch over it, None where that deletes it; the object itself stays."""
+        """Returns the object with the patch applied, None if the patch deletes it.
+
+        The object itself stays.
+        """
         result = self._mapping(there, patch, "")
         return result if isinstance(result, dict) else None
 
     # --- mappings -----------------------------------------------------------------------------------------
 
     def _mapping(self, there: Any, patch: Mapping[str, Any], said: str) -> Any:
-        """A mapping with the patch over it; `_GONE` where that deletes it."""
+        """Returns a mapping with the patch applied; `_GONE` if the patch deletes it."""
         directive = self._directive(patch, said)
         if directive == "delete":
             return _GONE
@@ -156,14 +163,14 @@ class Merge:
         return result
 
     def _whole(self, item: Any, said: str) -> Any:
-        """An item of a list that is replaced."""
+        """Returns an item of a list that is replaced."""
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
             self._fault(said, f"this list is replaced as a whole; leave out the item instead of {DIRECTIVE}")
         return merged
 
     def _finder(self, name: str, items: Sequence[Any], there: Sequence[Any]) -> _Finder | None:
-        """How items of a list are found; None where the list is replaced."""
+        """Returns the function that finds items of a list; None if the list is replaced."""
         if name not in _KEYS and name != _GROUPS:
             return None
         if not all(isinstance(each, Mapping) for each in (*items, *there)):
@@ -185,7 +192,7 @@ class Merge:
         return find
 
     def _group(self, there: Sequence[Any], item: Mapping[str, Any], place: str) -> int | None:
-        """A resource group: that of the covered resources, else of the flavors, that the patch names."""
+        """Returns the resource group that a patch means, by covered resources, else by flavors."""
         resources, flavors = set(_texts(item.get("coveredResources"))), set(_names(item.get("flavors")))
         found = [at for at, each in enumerate(there) if set(_texts(each.get("coveredResources"))) & resources]
         if resources and not found:
@@ -208,7 +215,7 @@ class Merge:
         return None
 
     def _check_covered(self, group: Mapping[str, Any], added: Sequence[Added]) -> None:
-        """A resource that a flavor did not have is a slip of the pen unless the group is to cover it."""
+        """Check that a flavor's new resources are covered by the group; others are probably misspelt."""
         covered = list(_texts(group.get("coveredResources")))
         for each in added:
             resource = each.item.get("name")
@@ -227,10 +234,10 @@ class Merge:
 
 
 _Finder = Callable[[Sequence[Any], Mapping[str, Any], str], int | None]
-"""Answers an item's index in a list, the list's length for a new one, None after a fault."""
+"""Returns an item's index in a list, the list's length for a new one, or None after a fault."""
 
 _GONE: Any = object()
-"""Stands for what a patch deletes."""
+"""Marks a value that a patch deletes."""
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -1,8 +1,10 @@
-"""Manifests with a time: objects that are there from then on, and patches that hold for a while.
+"""Manifests with times: objects that exist from a time on, and patches that hold for a while.
 
-`metadata.annotations` of a document may have `harness/from` and `harness/until`. At t the cluster is its
-objects that are there at t, with all patches over them that hold at t, in the order in which they are given.
-A document with a time is a patch where its object was given before it, else it is an object.
+`metadata.annotations` of a document may have `harness/from` and `harness/until`. The cluster at time t
+consists
+of the objects that exist at t, with all patches that hold at t, in the given order. A document with a time is
+a
+patch if its object was given before it. Otherwise it is an object.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from harness.cluster.yaml.documents import Document
 from harness.cluster.yaml.fields import shown
 
 FROM, UNTIL, ANNOUNCED = "harness/from", "harness/until", "harness/announced"
-"""The annotations: when a document begins to hold, when it ceases to, and whether that is known before."""
+"""The annotations for the beginning and the end of a document, and for whether they are known beforehand."""
 
 _ANNOUNCED_KINDS = ("Node", "NodePool")
 
@@ -42,26 +44,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Moment(NamedTuple):
-    """A time of a document: microseconds since 1970 where it has a date, else since the trace's origin."""
+    """A time of a document: microseconds since 1970 if it is a date, else since the trace's origin."""
 
     dated: bool
     time: int
 
     def __str__(self) -> str:
-        """As an annotation has it."""
+        """Returns the time as an annotation writes it."""
         if not self.dated:
             return f"{self.time}us"
         return (_EPOCH + timedelta(microseconds=self.time)).isoformat()
 
 
 class Timed(NamedTuple):
-    """A document, and when it holds.
+    """A document, and the time during which it holds.
 
     Attributes:
         document: the document without its times.
-        starts: when it begins to hold; None where it has held all the time.
-        ends: when it ceases to; None where it never does.
-        announced: whether both are known before, to a policy that plans.
+        starts: its beginning; None if it holds from the start.
+        ends: its end; None if there is none.
+        announced: whether a planning policy knows both beforehand.
     """
 
     document: Document
@@ -71,24 +73,24 @@ class Timed(NamedTuple):
 
     @property
     def has_time(self) -> bool:
-        """Whether it does not hold all the time."""
+        """True if the document has a beginning or an end."""
         return self.starts is not None or self.ends is not None
 
     @property
     def at_first(self) -> bool:
-        """Whether it holds when nothing has happened yet, whatever the origin is."""
+        """True if the document holds at the very beginning, whatever the origin."""
         return self.starts is None or (not self.starts.dated and self.starts.time <= 0)
 
 
 def has_times(content: Any) -> bool:
-    """Whether a document says when it holds."""
+    """Returns True if a document gives times when it holds."""
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and (FROM in annotations or UNTIL in annotations)
 
 
 def check_names(document: Document, faults: list[Fault]) -> None:
-    """Check that a document of a kind that may have a time misspells none: it would hold all the time."""
+    """Check that a document that may have a time misspells no annotation: it would then hold all the time."""
     content = document.content
     metadata = content.get("metadata") if isinstance(content, Mapping) else None
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
@@ -103,12 +105,12 @@ def check_names(document: Document, faults: list[Fault]) -> None:
             faults.append(Fault(where, what))
         elif name == ANNOUNCED and not has_times(content):
             faults.append(
-                Fault(where, f"{ANNOUNCED} says that a change is known before; give {FROM} as well")
+                Fault(where, f"{ANNOUNCED} says that a change is known in advance; give {FROM} as well")
             )
 
 
 def timed(document: Document, faults: list[Fault]) -> Timed:
-    """A document and its times; those that cannot be are faults."""
+    """Returns a document and its times; invalid times are faults."""
     content = document.content
     if not has_times(content):
         return Timed(document, None, None)
@@ -138,7 +140,7 @@ def timed(document: Document, faults: list[Fault]) -> Timed:
 
 
 def is_dated(content: Mapping[str, Any]) -> bool:
-    """Whether all times of a document are dates."""
+    """Returns True if all times of a document are dates."""
     made = timed(Document("", content), [])
     return all(time.dated for time in (made.starts, made.ends) if time is not None)
 
@@ -149,7 +151,7 @@ def _called(content: Mapping[str, Any]) -> str:
 
 
 def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
-    """A time: a duration since the origin such as `3d2h`, or a date such as `2025-01-31T08:00:00Z`."""
+    """Returns a time: a duration since the origin such as `3d2h`, or a date (`2025-01-31T08:00:00Z`)."""
     if value is None:
         return None
     text = value.isoformat() if isinstance(value, datetime) else str(value)
@@ -168,7 +170,7 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
 
 
 class _Key(NamedTuple):
-    """What tells objects apart."""
+    """The parts that identify an object."""
 
     group: str
     kind: str
@@ -187,15 +189,15 @@ def _key(content: Any) -> _Key:
 
 @final
 class OverTime:
-    """Manifests where some have a time.
+    """Manifests, some of them with times.
 
     Args:
-        documents: objects, one each, and patches over those before them.
-        faults: where faults are added.
+        documents: objects, and patches over those before them.
+        faults: faults are added here.
 
     Attributes:
-        timed: those with a time, in order.
-        of: of each of these, the number of the object that it is, or is over.
+        timed: the documents with a time, in order.
+        of: for each of these, the number of its object.
     """
 
     def __init__(self, documents: Iterable[Document], faults: list[Fault]) -> None:
@@ -218,16 +220,19 @@ class OverTime:
 
     @property
     def count(self) -> int:
-        """How many objects there are."""
+        """The number of objects."""
         return len(self._objects)
 
     def documents(self, holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """The objects that are there, with the patches that hold."""
+        """Yields the objects that exist, with the patches that hold."""
         for number in range(self.count):
             yield from self.object(number, holds)
 
     def object(self, number: int, holds: Callable[[Timed], bool]) -> Iterator[Document]:
-        """One object with the patches that hold: none where it is not there, several of a pool that grew."""
+        """Yields one object with the patches that hold.
+
+        Yields nothing if the object does not exist, and several documents for a pool that grew.
+        """
         first, *patches = self._objects[number]
         if first.has_time and not holds(first):
             return

@@ -1,7 +1,7 @@
-"""Quotas given once serve both families: ClusterQueues as elastic quotas, and the other way round.
+"""Converts quotas between the families: ClusterQueues to elastic quotas, and the other way round.
 
-A ClusterQueue's nominal quota and an elastic quota's `min` are what is guaranteed; nominal quota with
-borrowing limit and `max` are what is never exceeded. What has no counterpart is said, object by object.
+The guarantee is a ClusterQueue's nominal quota, or an elastic quota's `min`. The upper limit is nominal quota
+plus borrowing limit, or `max`. Notes name what has no counterpart, object by object.
 """
 
 from __future__ import annotations
@@ -33,28 +33,31 @@ _OF_FAMILY: Mapping[str, Mapping[str, str]] = {
         "Configuration": "config",
     },
 }
-"""The kinds of a family, with how their API groups begin. WorkloadPriorityClasses give priorities to jobs
-whatever schedules them, so they are of neither."""
+"""Family -> its kinds, with the beginning of their API groups.
+
+WorkloadPriorityClasses belong to neither family,
+because they give priorities to jobs whatever the scheduler.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Manifests with the quotas of the other family, and what those cannot say, in sentences."""
+    """Manifests with the quotas of the other family, and sentences about what those cannot express."""
 
     manifests: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...]
 
 
 def convert(cluster: Cluster, to: str, *, keep: bool = False) -> Converted:
-    """The manifests of a cluster with its quotas as those of another family.
+    """Returns the manifests of a cluster with its quotas converted to another family.
 
     Args:
-        cluster: read from manifests.
+        cluster: a cluster read from manifests.
         to: one of `FAMILIES`.
-        keep: leave the quotas that there are in place, so that the manifests serve both.
+        keep: keep the original quotas, so that the manifests serve both families.
 
     Raises:
-        InputError: the cluster has no quotas to convert, or has such quotas already.
+        InputError: the cluster has no quotas to convert, or already has quotas of that family.
     """
     has = {
         ELASTIC: len(cluster.elastic_quotas),

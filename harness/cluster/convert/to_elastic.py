@@ -1,4 +1,4 @@
-"""ClusterQueues and cohorts as an ElasticQuotaTree: queues become leaves, cohorts the quotas above them."""
+"""Converts ClusterQueues and cohorts to an ElasticQuotaTree of leaves and the quotas above them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ROOT = "root"
 
 @dataclass(slots=True)
 class _Node:
-    """A queue or a cohort in the making.
+    """A queue or cohort under conversion.
 
     Attributes:
-        name: what it will be called.
+        name: its future name.
         groups: its own quotas.
-        children: what is below it.
-        namespaces: whose pods it counts.
-        least: resource -> what is guaranteed to it and to all below it.
+        children: the nodes below it.
+        namespaces: the namespaces whose pods it counts.
+        least: resource -> the guarantee for it and all nodes below it.
     """
 
     name: str
@@ -34,14 +34,15 @@ class _Node:
 
 
 def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
-    """One ElasticQuotaTree of a cluster's queues and cohorts.
+    """Returns one ElasticQuotaTree for a cluster's queues and cohorts.
 
-    Quotas of several flavors are added up. A queue that may borrow without limit is bounded by what the whole
-    cohort has; one without a cohort by its own quota.
+    Quotas of several flavors are added up. A queue that may borrow without limit is bounded by the whole
+    cohort's
+    quota. A queue without a cohort is bounded by its own quota.
 
     Args:
         cluster: has queues or cohorts.
-        notes: what a tree cannot say is added here.
+        notes: notes about what a tree cannot express are added here.
     """
     _tell_queues(cluster, notes)
     _tell_flavors(cluster, notes)
@@ -60,7 +61,7 @@ def elastic_quota_tree(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]
 
 
 def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
-    """Queues and cohorts under what is above them; answers those that are under nothing."""
+    """Put queues and cohorts below their parents; returns those without a parent."""
     namespaces = _namespaces(cluster, notes)
     taken = {*cluster.cluster_queues, _ROOT}
     cohorts: dict[str, _Node] = {}
@@ -83,7 +84,7 @@ def _forest(cluster: Cluster, notes: Warnings) -> list[_Node]:
 
 
 def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
-    """Queue -> the namespaces whose LocalQueues all belong to it."""
+    """Returns queue -> the namespaces whose LocalQueues all belong to it."""
     queues: dict[str, dict[str, None]] = {}
     for local in cluster.local_queues.values():
         if local.cluster_queue in cluster.cluster_queues:
@@ -100,7 +101,7 @@ def _namespaces(cluster: Cluster, notes: Warnings) -> dict[str, list[str]]:
 
 
 def _guarantee(node: _Node) -> dict[str, int]:
-    """Work out what is guaranteed to a node: its own quotas, and those of all below it."""
+    """Compute the guarantee of a node: its own quotas, and those of all nodes below it."""
     node.least = {resource: nominal for resource, (nominal, _) in _own(node.groups).items()}
     for child in node.children:
         for resource, amount in _guarantee(child).items():
@@ -109,7 +110,7 @@ def _guarantee(node: _Node) -> dict[str, int]:
 
 
 def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
-    """Resource -> nominal quota and borrowing limit, over all flavors; None for no limit."""
+    """Returns resource -> nominal quota and borrowing limit over all flavors; None for no limit."""
     found: dict[str, tuple[int, int | None]] = {}
     for group in groups:
         for quotas in group.flavors:
@@ -124,9 +125,12 @@ def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
 
 
 def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
-    """A node as the tree has it, with all below it, which is never allowed more than the node itself.
+    """Returns a node as the tree writes it, with all nodes below it.
 
-    Every resource of the tree is named: what a queue does not cover no pod of it may have.
+    None of these exceeds the node's own `max`.
+
+    It names every resource of the tree, because pods of a queue may use none of a resource that it does not
+    cover.
     """
     below = [_written(child, _bounds(child, most)) for child in node.children]
     own = _own(node.groups)
@@ -135,7 +139,7 @@ def _written(node: _Node, most: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _bounds(node: _Node, above: Mapping[str, int]) -> dict[str, int]:
-    """What a node below another is allowed: as much as that one, unless a borrowing limit says less."""
+    """Returns the `max` of a node below another: that of its parent, unless a borrowing limit is lower."""
     own, bounds = _own(node.groups), {}
     for resource, most in above.items():
         nominal, limit = own.get(resource, (0, None))
@@ -155,7 +159,9 @@ def _tell_queues(cluster: Cluster, notes: Warnings) -> None:
     for queue in cluster.cluster_queues.values():
         _tell_preemption(queue, notes)
         if queue.queueing_strategy != "BestEffortFIFO":
-            notes.add("ClusterQueue", queue.name, f"{queue.queueing_strategy}: pods may pass those that wait")
+            notes.add(
+                "ClusterQueue", queue.name, f"{queue.queueing_strategy}: pods may overtake waiting ones"
+            )
         if queue.by_usage:
             notes.add("ClusterQueue", queue.name, "admissionScope: pods are not ordered by past usage")
         if queue.stop_policy != "None":
@@ -189,7 +195,7 @@ def _tell_preemption(queue: ClusterQueue, notes: Warnings) -> None:
         what = f"withinClusterQueue {chosen.within_cluster_queue}: lower priority is preempted within a quota"
         notes.add("ClusterQueue", name, what)
     if chosen.borrow_within_cohort != "Never":
-        what = "borrowWithinCohort: who borrows takes from nobody outside of the quota"
+        what = "borrowWithinCohort: a borrower preempts nobody outside its quota"
         notes.add("ClusterQueue", name, what)
 
 

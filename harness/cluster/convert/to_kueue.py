@@ -1,4 +1,4 @@
-"""Elastic quotas as ClusterQueues and cohorts: leaves become queues, the quotas above them cohorts."""
+"""Converts elastic quotas: leaves become ClusterQueues, the quotas above them cohorts."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from harness.cluster.model import UNLIMITED, Cluster, ResourceQuota
 _FLAVOR = "default"
 _COHORT = "elastic-quotas"
 _PREEMPTION = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
-"""What every elastic quota does: its `min` is taken back from anybody, and within it priority counts."""
+"""The rules of every elastic quota: its `min` is reclaimed from anybody, and priority counts within it."""
 
 
 def kueue_queues(cluster: Cluster, notes: Warnings) -> list[dict[str, Any]]:
-    """A ResourceFlavor of all nodes, a Cohort for each quota that has others below it, and ClusterQueues.
+    """Returns a ResourceFlavor of all nodes, a Cohort for each quota with others below it, and ClusterQueues.
 
-    Quotas without one above them share a cohort, one for each of Koordinator's trees. Namespaces become
-    LocalQueues that are called like the quota.
+    Quotas without a parent share a cohort, one for each of Koordinator's trees. Namespaces become LocalQueues
+    with
+    the quota's name.
 
     Args:
         cluster: has elastic quotas.
-        notes: what queues cannot say is added here.
+        notes: notes about what queues cannot express are added here.
     """
     quotas = cluster.elastic_quotas
     below: dict[str, list[ElasticQuota]] = {}
@@ -63,7 +64,10 @@ def _preemption(cohort: str) -> Mapping[str, str]:
 
 
 def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]]) -> str:
-    """The cohort of a quota that has none above it: those of one tree share; a single one needs none."""
+    """Returns the cohort for a quota without a parent.
+
+    Each tree has one. A single quota needs none: "".
+    """
     mates = [each for each in below[""] if each.tree == quota.tree]
     if len(mates) == 1:
         return ""
@@ -71,7 +75,7 @@ def _shared_cohort(quota: ElasticQuota, below: Mapping[str, list[ElasticQuota]])
 
 
 def _spare(quota: ElasticQuota, children: list[ElasticQuota], resource: str) -> int:
-    """What is guaranteed to a quota beyond what is guaranteed to those below it."""
+    """Returns a quota's guarantee beyond the guarantees of the quotas below it."""
     if quota.min_of(resource) >= UNLIMITED:
         return UNLIMITED
     return quota.min_of(resource) - sum(child.min_of(resource) for child in children)
@@ -80,7 +84,10 @@ def _spare(quota: ElasticQuota, children: list[ElasticQuota], resource: str) -> 
 def _quotas(
     quota: ElasticQuota, nominal: Mapping[str, int], *, borrows: bool, cohort: bool
 ) -> dict[str, ResourceQuota]:
-    """Resource -> quota; what a leaf may have nothing of is not covered, nor what bounds no cohort."""
+    """Returns resource -> quota.
+
+    Omitted are resources that a leaf may not use at all, and those that do not bound a cohort.
+    """
     found = {}
     for resource, amount in nominal.items():
         most = quota.max_of(resource)
@@ -100,7 +107,7 @@ def _tell(cluster: Cluster, below: Mapping[str, list[ElasticQuota]], notes: Warn
         named = dict.fromkeys((*(quota.min or ()), *(quota.max or ())))
         alone = not quota.parent and not _shared_cohort(quota, below)
         if alone and any(quota.min_of(each) != quota.max_of(each) for each in named):
-            what = "its max is above its min: what has nothing above it cannot borrow"
+            what = "its max is above its min: a quota without a parent cannot borrow"
             notes.add("elastic quota", quota.name, what)
         if quota.weight is not None:
             what = "shared-weight: idle quota goes to whoever asks first"

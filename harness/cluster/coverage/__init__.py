@@ -1,1 +1,4 @@
-"""What a replay makes of every field of every kind that is read: data, one module a family of kinds."""
+"""The coverage of manifests: how a replay treats every field of every kind that is read, as data.
+
+Each module holds one family of kinds.
+"""

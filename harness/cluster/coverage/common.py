@@ -1,10 +1,10 @@
-"""What is said of the fields that several kinds have."""
+"""Coverage of the fields that several kinds have in common."""
 
 from __future__ import annotations
 
 from harness.cluster.coverage.verdicts import Row, assumed, harmless, modelled
 
-_NOTED = "an API server or a tool notes it, and no scheduler looks at it"
+_NOTED = "an API server or a tool records it, and no scheduler reads it"
 CONTROLLERS = "a controller derives it from fields that harness reads"
 
 _NOTES = (
@@ -31,14 +31,14 @@ def metadata(
     stays: bool = True,
     counts: tuple[str, ...] = (),
 ) -> list[Row]:
-    """What is said of an object's metadata.
+    """Returns the coverage of an object's metadata.
 
     Args:
-        named: whether its name tells it from others; False where there is one.
+        named: whether its name distinguishes it from others; False if there is only one.
         namespaced: whether it belongs to a namespace.
-        labels: whether its labels count, all of them.
-        stays: whether nothing is made of the time of its deletion.
-        counts: what else of it counts.
+        labels: whether all of its labels count.
+        stays: whether its time of deletion is ignored.
+        counts: further fields that count.
     """
     return [
         *(modelled("metadata.name") if named else harmless("there is one", "metadata.name")),
@@ -69,13 +69,13 @@ OWNERS: list[Row] = [
         ),
     ),
 ]
-"""What an object was made for, of a kind for which that counts."""
+"""Coverage of an object's owners, for kinds for which they count."""
 
 STATUS: list[Row] = harmless(CONTROLLERS, "status")
 
 
 def selector(path: str) -> list[Row]:
-    """A label selector."""
+    """Returns the coverage of a label selector."""
     return modelled(
         path,
         f"{path}.matchLabels{{}}",
@@ -84,7 +84,7 @@ def selector(path: str) -> list[Row]:
 
 
 def taints(path: str) -> list[Row]:
-    """A list of taints."""
+    """Returns the coverage of a list of taints."""
     return [
         *modelled(*(f"{path}[].{name}" for name in ("key", "value", "effect"))),
         *harmless("taints stay for a whole replay", f"{path}[].timeAdded"),
@@ -95,5 +95,5 @@ TOLERATION = ("key", "operator", "value", "effect", "tolerationSeconds")
 
 
 def tolerations(path: str) -> list[Row]:
-    """A list of tolerations."""
+    """Returns the coverage of a list of tolerations."""
     return modelled(*(f"{path}[].{name}" for name in TOLERATION))

@@ -1,4 +1,4 @@
-"""Kueue's own Configuration, which Kueue decodes strictly: a field that it does not know is refused."""
+"""Coverage of Kueue's Configuration. Kueue decodes it strictly: it refuses unknown fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, 
 from harness.cluster.kinds.kueue_configuration import GATES
 
 _CONTROLLER = ("controller", "health", "leaderElection", "metrics", "pprofBindAddress", "tls", "webhook")
-"""Of every controller manager: they stand beside Kueue's own fields."""
+"""Fields of every controller manager, beside Kueue's own ones."""
 
 _JOBS = "the trace says what jobs there are, and their queues"
 _HERE = "jobs run in this cluster"
@@ -16,11 +16,11 @@ _FIRST: list[Row] = [
     *harmless(_JOBS, "integrations.podOptions"),
     *harmless(_RUNS, "queueVisibility"),
 ]
-"""What v1beta1 alone has."""
+"""Fields of v1beta1 alone."""
 
 _SECOND: list[Row] = [
     *assumed(
-        "of quota that a resource has nowhere only what is asked for counts",
+        "if a resource has no quota anywhere, only requests for it count",
         "resources.quotaCheckStrategy",
         usual=("BlockUndeclared",),
     ),
@@ -32,7 +32,7 @@ _SECOND: list[Row] = [
     *assumed(_HERE, "multiKueue.incrementalDispatcherConfig.stepSize", usual=(3,)),
     *harmless(_RUNS, "visibilityServer"),
 ]
-"""What v1beta2 alone has."""
+"""Fields of v1beta2 alone."""
 
 CONFIGURATION = Coverage(
     harmless("it names the file", "apiVersion", "kind"),

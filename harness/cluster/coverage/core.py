@@ -1,4 +1,4 @@
-"""Kubernetes' own kinds but for Pods, and NodePool.
+"""Coverage of Kubernetes' own kinds except Pods, and of NodePool.
 
 Fields: https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/
 """
@@ -24,10 +24,10 @@ _OF_CONDITIONS = tuple(
 _STATUS: list[Row] = [
     *modelled("status.allocatable{}", "status.capacity{}"),
     *modelled("status.conditions[].type", "status.conditions[].status"),
-    *harmless("when and in which words a condition came about does not count", *_OF_CONDITIONS),
+    *harmless("the time and the wording of a condition do not count", *_OF_CONDITIONS),
     *harmless("the images of jobs are unknown, so no node is preferred for them", "status.images"),
     *harmless(
-        "the kubelet notes it; pods that use it are warned of themselves",
+        "the kubelet records it; pods that use it have a warning of their own",
         "status.addresses",
         "status.config",
         "status.daemonEndpoints",
@@ -104,7 +104,7 @@ _EXACTLY = ("deviceClassName", "allocationMode", "count", "adminAccess")
 
 
 def _device_request(path: str) -> list[Row]:
-    """A request for devices of one class."""
+    """Returns the coverage of a request for devices of one class."""
     return [
         *modelled(*(f"{path}.{name}" for name in _EXACTLY)),
         *assumed("there are enough devices that match", f"{path}.selectors"),

@@ -1,4 +1,4 @@
-"""Kueue's kinds but for Workload and Configuration."""
+"""Coverage of Kueue's kinds except Workload and Configuration."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LOCAL_QUEUE = Coverage(
         "status.fairSharing.admissionFairSharingStatus.consumedResources{}",
     ),
     harmless(
-        "usage that was noted counts as of the begin of a replay",
+        "recorded usage counts as of the start of a replay",
         "status.fairSharing.admissionFairSharingStatus.lastUpdate",
     ),
 )

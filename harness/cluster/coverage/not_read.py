@@ -1,6 +1,7 @@
-"""Kinds that are not read although they would change decisions, and what is assumed instead.
+"""Kinds that are not read although they would change decisions, and the assumptions made instead.
 
-Kueue and Scheduler are those of OpenShift's operators, which make the components' own configuration of them.
+Kueue and Scheduler are kinds of OpenShift's operators, which derive the components' own configuration from
+them.
 
 kube-scheduler's groups of groups: https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/
 """
@@ -13,7 +14,7 @@ NOT_READ = {
     (
         "batch",
         "Job",
-    ): "whose they are, and since when they run, counts for Workloads",
+    ): "their owner and their start count for Workloads",
     ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
     (
         "config.openshift.io",
@@ -23,6 +24,6 @@ NOT_READ = {
         "preemption, fair sharing and waiting for gangs are as Kueue's Configuration says; give the "
         "ConfigMap kueue-manager-config that the operator makes of it"
     ),
-    ("scheduling.k8s.io", "CompositePodGroup"): "every pod group is one by itself",
+    ("scheduling.k8s.io", "CompositePodGroup"): "every pod group stands alone",
 }
-"""API group and kind -> what is assumed."""
+"""API group and kind -> the assumption made instead."""

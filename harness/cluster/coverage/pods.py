@@ -1,4 +1,4 @@
-"""A Pod, and the pod templates of other kinds."""
+"""Coverage of a Pod, and of the pod templates of other kinds."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _VOLUMES: list[Row] = [
         ),
     ),
     *harmless(
-        "such a volume can be had on every node",
+        "such a volume is available on every node",
         *(
             f"volumes[].{kind}"
             for kind in (
@@ -117,7 +117,7 @@ _VOLUMES: list[Row] = [
 ]  # fmt: skip
 
 _PORT_NAMES = ("containers[].ports[].name", "initContainers[].ports[].name")
-"""Kueue tells apart workloads whose pods differ in them, and in the time that they tolerate a taint."""
+"""Kueue distinguishes workloads whose pods differ in these, and in the time that they tolerate a taint."""
 
 _OF_ALL: list[Row] = [
     *_AFFINITY,
@@ -130,7 +130,7 @@ _OF_ALL: list[Row] = [
     *_VOLUMES,
     *modelled("nodeSelector{}", "overhead{}", "hostNetwork", "terminationGracePeriodSeconds"),
     *assumed(_NO_DEVICES, "resourceClaims"),
-    *assumed("it stops no pod; run times of unfinished work end by it", "activeDeadlineSeconds"),
+    *assumed("it stops no pod, but limits the run times of unfinished work", "activeDeadlineSeconds"),
     *harmless("a debugger adds them to pods that run, and they ask for nothing", "ephemeralContainers"),
     *harmless("a pod is ready once it runs", "readinessGates"),
     *harmless(
@@ -146,7 +146,7 @@ _OF_GROUPS: list[Row] = modelled(
     "schedulingGroup.podGroupName",
     *(f"workloadRef.{name}" for name in ("name", "podGroup", "podGroupReplicaKey")),
 )
-"""The pod group of kube-scheduler's own that a pod names, in both spellings."""
+"""The pod group, of kube-scheduler itself, that a pod names; in both spellings."""
 
 _USUAL = ("default-scheduler",)
 
@@ -170,7 +170,7 @@ _TEMPLATE: list[Row] = [
     *assumed("the pods are placed by the scheduler that is replayed", "schedulerName", usual=_USUAL),
     *assumed("the pods may be placed on any node", "nodeName"),
     *assumed("Kueue preempts for the pods", "preemptionPolicy", usual=("PreemptLowerPriority",)),
-    *harmless("Kueue takes its own gate away when it admits", "schedulingGates"),
+    *harmless("Kueue removes its own gate when it admits", "schedulingGates"),
 ]
 
 TEMPLATE: list[Row] = [
@@ -180,13 +180,13 @@ TEMPLATE: list[Row] = [
 """The `spec` of the pods that a Workload stands for."""
 
 POD_TEMPLATE = Coverage(_TEMPLATE, _OF_GROUPS)
-"""The `spec` of a trace's pods, as its column `pod_template` has it."""
+"""The `spec` of a trace's pods, as in its column `pod_template`."""
 
 KOORDINATORS_GANG: list[Row] = [
     row
     for part in ("annotations", "labels")
     for row in assumed(
-        "pods are together as their labels of pod groups say, and in no other gang",
+        "only their labels of pod groups put pods into a gang",
         f"metadata.{part}{{gang.scheduling.koordinator.sh/*}}",
     )
 ]
@@ -229,6 +229,6 @@ POD = Coverage(
         "status.phase",
         *(f"status.conditions[].{name}" for name in ("type", "status", "reason")),
     ),
-    harmless("the kubelet notes it of a pod that runs", "status"),
-    harmless("when and in which words a condition came about does not count", "status.conditions[]"),
+    harmless("the kubelet records it for a running pod", "status"),
+    harmless("the time and the wording of a condition do not count", "status.conditions[]"),
 )

@@ -1,4 +1,4 @@
-"""PodGroups, Workloads of `scheduling.k8s.io` and KubeSchedulerConfiguration.
+"""Coverage of PodGroups, Workloads of `scheduling.k8s.io` and KubeSchedulerConfiguration.
 
 Fields of the latter: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
 """
@@ -14,7 +14,7 @@ POD_GROUP = Coverage(
     STATUS,
     KOORDINATORS_GANG,
     modelled("spec.minMember"),
-    assumed("a group is tried whatever the whole cluster has left", "spec.minResources"),
+    assumed("a group is tried whatever room is left in the whole cluster", "spec.minResources"),
     assumed(
         "a group is placed at one instant, so no pod waits for the others", "spec.scheduleTimeoutSeconds"
     ),
@@ -40,7 +40,7 @@ SCHEDULING_WORKLOAD = Coverage(
         harmless("PodGroups have copies of its templates", "apiVersion", "kind", "metadata", "spec"),
     ),
 )
-"""Of kube-scheduler's own."""
+"""The Workload of kube-scheduler itself."""
 
 SCHEDULING_POD_GROUP = Coverage(
     metadata(namespaced=True),
@@ -52,7 +52,7 @@ SCHEDULING_POD_GROUP = Coverage(
     assumed(_ONE_BY_ONE, "spec.preemptionPolicy", usual=("PreemptLowerPriority",)),
     assumed(_ONE_BY_ONE, "spec.priority", "spec.priorityClassName"),
     assumed("devices are not allocated", "spec.resourceClaims"),
-    assumed("every pod group is one by itself", "spec.parentCompositePodGroupName"),
+    assumed("every pod group stands alone", "spec.parentCompositePodGroupName"),
 )  # fmt: skip
 
 _POINTS = (
@@ -71,7 +71,7 @@ IDLE_PLUGINS = (
     "DynamicResources", "GangScheduling", "ImageLocality", "NodeDeclaredFeatures", "NodeVolumeLimits",
     "SchedulingGates", "VolumeBinding", "VolumeRestrictions", "VolumeZone",
 )  # fmt: skip
-"""The others: what they look at is warned of where pods have it, so that they change nothing, on or off."""
+"""The other plugins. They have no effect, on or off: pods with the fields that they read give warnings."""
 
 _STAY = "the plugins of the default profile decide, with their own weights"
 _ARGUMENTS = "profiles[].pluginConfig[].args"
@@ -80,9 +80,9 @@ _CPU_AND_MEMORY = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}
 
 
 def _point(path: str) -> list[Row]:
-    """What may be switched on and off at one point."""
+    """Returns the coverage of the plugins that one extension point may switch on and off."""
     return [
-        *harmless("what is off has no weight", f"{path}.disabled[].weight"),
+        *harmless("a disabled plugin has no weight", f"{path}.disabled[].weight"),
         *assumed(_STAY, f"{path}.enabled[].name", usual=(*MODELLED_PLUGINS, *IDLE_PLUGINS)),
         *assumed(_STAY, f"{path}.enabled[].weight", usual=(0,)),
     ]

@@ -1,9 +1,10 @@
-"""What can be said of a field of a manifest, and tables that say it of every field of a kind.
+"""Verdicts on fields of manifests, and tables that give one for every field of a kind.
 
 A path is written as `spec.taints[].key`: `[]` is each item of a list, `{}` each value of a mapping with free
-names. `{name}` is the value of one name, and `{prefix*}` those of all names that begin so. A row about a path
-holds for all below it without a row of its own, but for `modelled`. A modelled mapping has only the fields
-with a row.
+names. `{name}` is the value of one name, and `{prefix*}` the values of all names that begin so. A row about a
+path holds for all paths below it without a row of their own, except for `modelled`. A modelled mapping has
+only
+the fields with a row.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _STEP = re.compile(r"\{[^}]*\}|\[\]|[^.\[\]{}]+")
 
 
 class Verdict(Enum):
-    """What a replay makes of a field."""
+    """The treatment of a field in a replay."""
 
     MODELLED = "modelled"
     HARMLESS = "cannot change a decision here"
@@ -30,14 +31,14 @@ class Verdict(Enum):
 
 @fixed()
 class Row(Value):
-    """What is said of a field.
+    """The verdict on a field.
 
     Attributes:
-        path: of the field.
-        verdict: what a replay makes of it.
-        why: why it cannot change a decision, or what is assumed instead of it; the other place of `SAME`.
-        usual: values that ask for nothing beyond what is assumed, so that there is nothing to warn of.
-        versions: the API versions that have it; all, if empty.
+        path: the field's path.
+        verdict: how a replay treats the field.
+        why: why it cannot change a decision, or the assumption made instead; the other place for `SAME`.
+        usual: values that ask for nothing beyond the assumption, so that they give no warning.
+        versions: the API versions with the field; all if empty.
     """
 
     path: str
@@ -48,32 +49,32 @@ class Row(Value):
 
 
 def modelled(*paths: str) -> list[Row]:
-    """Fields that are read and count."""
+    """Returns rows for fields that are read and count."""
     return [Row(path, Verdict.MODELLED) for path in paths]
 
 
 def harmless(why: str, *paths: str) -> list[Row]:
-    """Fields that cannot change a decision here, and why."""
+    """Returns rows for fields that cannot change a decision here, with the reason."""
     return [Row(path, Verdict.HARMLESS, why) for path in paths]
 
 
 def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
-    """Fields that are not modelled, and what is assumed instead."""
+    """Returns rows for fields that are not modelled, with the assumption made instead."""
     return [Row(path, Verdict.ASSUMED, what, usual) for path in paths]
 
 
 def same(path: str, other: str) -> list[Row]:
-    """A place whose fields are the same as those of a place above it, such as the children of a tree."""
+    """Returns a row for a place with the same fields as a place above it, such as the children of a tree."""
     return [Row(path, Verdict.SAME, other)]
 
 
 def below(path: str, rows: Iterable[Row]) -> list[Row]:
-    """The same rows one mapping deeper."""
+    """Returns the same rows one mapping deeper."""
     return [replace(row, path=f"{path}.{row.path}") for row in rows]
 
 
 def only(versions: Iterable[str], rows: Iterable[Row]) -> list[Row]:
-    """Rows that hold in some API versions alone."""
+    """Returns the same rows, limited to some API versions."""
     return [replace(row, versions=tuple(versions)) for row in rows]
 
 
@@ -81,10 +82,10 @@ class Finding(NamedTuple):
     """A field of a manifest that is not modelled.
 
     Attributes:
-        path: of the field.
-        row: what is said of it; None where nothing is known of such a field.
-        known: the names that are known where an unknown one stands.
-        wanted: what has to stand there, where it is something else; "" where that is not the matter.
+        path: the field's path.
+        row: the verdict on the field; None if the field is unknown.
+        known: for an unknown name, the names that are known at its place.
+        wanted: the type that the value should have; "" if its type is not at fault.
     """
 
     path: str
@@ -96,15 +97,15 @@ class Finding(NamedTuple):
 @final
 @dataclass(slots=True)
 class Place:
-    """A place of a kind's tree of fields.
+    """A place in a kind's tree of fields.
 
     Attributes:
-        row: what is said of it; None where it only leads to others.
+        row: the verdict on it; None if it only leads to other places.
         names: the fields in it.
-        prefixes: what is said of names that begin alike, the longest first.
-        free: what is said of any other name; None where there are no others.
-        item: what is said of the items of a list.
-        quiet: whether nothing is found here, whatever the value is; known once the tree is whole.
+        prefixes: beginnings of names -> their places, the longest first.
+        free: the place of any other name; None if there are no others.
+        item: the place of a list's items.
+        quiet: whether no value can give a finding here; known once the tree is complete.
     """
 
     row: Row | None = None
@@ -116,23 +117,23 @@ class Place:
 
     @property
     def ends(self) -> bool:
-        """Whether nothing is said of anything in it."""
+        """True if no place below it has a verdict."""
         return not (self.names or self.prefixes) and self.free is None and self.item is None
 
     @property
     def covers(self) -> Row | None:
-        """What holds for everything in it without a row of its own."""
+        """The verdict that holds for everything in it without a row of its own."""
         return None if self.row is None or self.row.verdict is Verdict.MODELLED else self.row
 
     def find(self, name: str) -> Place | None:
-        """The field of a name; None where nothing is said of it."""
+        """Returns the field of a name; None if there is no verdict on it."""
         found = self.names.get(name)
         if found is None:
             found = next((each for start, each in self.prefixes.items() if name.startswith(start)), self.free)
         return found
 
     def _make(self, step: str) -> Place:
-        """The place one step further, made where it is not there."""
+        """Returns the place one step further, and creates it if necessary."""
         if step == "[]":
             self.item = self.item or Place()
             return self.item
@@ -146,16 +147,16 @@ class Place:
         return self.names.setdefault(step.strip("{}"), Place())
 
     def at(self, path: str) -> Place:
-        """The place of a path below this one, made where it is not there."""
+        """Returns the place of a path below this one, and creates it if necessary."""
         place = self
         for step in _STEP.findall(path):
             place = place._make(step)
         return place
 
     def said_of(self, path: str) -> Row | None:
-        """What is said of a path below this one; None where nothing is.
+        """Returns the verdict on a path below this one; None if there is none.
 
-        Of a mapping that only leads to fields it is as if it were modelled.
+        A mapping that only leads to fields counts as modelled.
         """
         place: Place | None = self
         row = self.covers
@@ -172,19 +173,19 @@ class Place:
         return place.row or (row if place.ends else Row(path, Verdict.MODELLED))
 
     def findings(self, value: Any) -> list[Finding]:
-        """The fields of a value that are not modelled, each once, with `[]` for the items of lists."""
+        """Returns the fields of a value that are not modelled, each once; `[]` stands for list items."""
         found: list[Finding] = []
         self.look(value, [], None, found)
         return found
 
     def look(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
-        """Find those of one place.
+        """Collect the findings of one place.
 
         Args:
-            value: what the manifest has here.
-            steps: the path of this place; as it was when this is over.
-            above: what covers it; None where only the fields that are said may be there.
-            found: where they are collected.
+            value: the manifest's value at this place.
+            steps: the path of this place; unchanged when the method returns.
+            above: the finding that covers it; None if only fields with a row may be here.
+            found: findings are added here.
         """
         row = self.row
         if row is not None:
@@ -225,7 +226,7 @@ class Place:
             found.append(Finding("".join(steps), None, wanted=wanted))
 
     def _unknown(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
-        """The same of a value in it without a row."""
+        """Collect the findings of a value in this place without a row."""
         if above is None:
             found.append(Finding("".join(steps), None, tuple(self.names)))
         else:
@@ -233,18 +234,18 @@ class Place:
 
 
 def _covered(above: Finding, value: Any, found: list[Finding]) -> None:
-    """What covers a value, where that is not modelled and the value, not being empty, asks for something."""
+    """Add the covering finding if it is an assumption and the value is not empty."""
     if above.row is not None and above.row.verdict is Verdict.ASSUMED and value not in (None, "", [], {}):
         found.append(above)
 
 
 @final
 class Coverage:
-    """What is said of every field of a kind.
+    """The verdicts on every field of a kind.
 
     Args:
-        rows: what is said, of each path once.
-        strict: whether a manifest with an unknown field is refused, as its component does.
+        rows: the verdicts, with each path once.
+        strict: whether a manifest with an unknown field is refused, as by the real component.
     """
 
     def __init__(self, *rows: Iterable[Row], strict: bool = False) -> None:
@@ -253,7 +254,7 @@ class Coverage:
         self._places: dict[str, Place] = {}
 
     def of(self, version: str) -> Place:
-        """The tree of fields of an API version."""
+        """Returns the tree of fields of an API version."""
         place = self._places.get(version)
         if place is None:
             place = self._places[version] = Place()
@@ -265,7 +266,7 @@ class Coverage:
 
 
 def _settle(place: Place, known: set[int]) -> None:
-    """Find out which places are quiet, in a tree whose branches may lead back."""
+    """Mark the places that are quiet, in a tree whose branches may lead back to their ancestors."""
     if id(place) in known:
         return
     known.add(id(place))

@@ -1,4 +1,4 @@
-"""Kueue's Workload."""
+"""Coverage of Kueue's Workload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _METADATA: list[Row] = [
         )
     ),
     *assumed(
-        "the workload is one by itself, with quota for all of its pods",
+        "the workload stands alone, with quota for all of its pods",
         *(
             f"metadata.{part}{{kueue.x-k8s.io/{name}}}"
             for part in ("annotations", "labels")
@@ -45,7 +45,7 @@ WORKLOAD = Coverage(
     modelled(*(f"spec.podSets[].{name}" for name in ("name", "count", "minCount"))),
     below(f"{_TEMPLATE}.spec", TEMPLATE),
     modelled(f"{_TEMPLATE}.metadata.labels{{}}"),
-    harmless("what of it counts Kueue has taken over", f"{_TEMPLATE}.metadata"),
+    harmless("Kueue has copied the parts of it that count", f"{_TEMPLATE}.metadata"),
     modelled(
         *(
             f"{_TOPOLOGY}.{name}"
@@ -91,12 +91,12 @@ WORKLOAD = Coverage(
     modelled(*(f"status.conditions[].{name}" for name in ("type", "status", "reason", "lastTransitionTime"))),
     harmless("it is for people", "status.conditions[].message", "status.conditions[].observedGeneration"),
     modelled("status.reclaimablePods[].name", "status.reclaimablePods[].count"),
-    assumed("the checks of one that holds quota are treated as ready", "status.admissionChecks"),
+    assumed("the checks of a workload that holds quota are treated as ready", "status.admissionChecks"),
     modelled("status.requeueState.count", "status.requeueState.requeueAt"),
     assumed("no pod is moved to another node", "status.unhealthyNodes"),
     assumed("jobs run in this cluster", "status.clusterName", "status.nominatedClusterNames"),
     harmless(
-        "Kueue notes what has been, and it does not count for what comes",
+        "Kueue records the past in it, which does not affect later decisions",
         "status.resourceRequests",
         "status.schedulingStats",
     ),

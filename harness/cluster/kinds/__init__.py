@@ -1,1 +1,1 @@
-"""The kinds of manifests: a reader a kind, and the table of them all."""
+"""The kinds of manifests: a reader for each kind, and the table of all kinds."""

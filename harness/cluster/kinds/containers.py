@@ -1,4 +1,4 @@
-"""What the containers of a pod ask for, one by one and together."""
+"""The resources that a pod's containers request, one by one and together."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ReadAmounts: TypeAlias = Callable[[Fields, str], Amounts]
 
 
 def saturating_amounts(fields: Fields, name: str) -> Amounts:
-    """A mapping of resources to quantities, each at most the largest amount there is."""
+    """Returns resource -> amount; a quantity too large becomes the largest possible amount."""
     table = fields.child(name)
     found = {resource: table.quota(resource, resource) for resource in table}
     return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
 def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[Amounts, Amounts]:
-    """Limits and requests of a container, or of a pod as a whole; what is limited only is requested too."""
+    """Returns limits and requests of a container, or of a pod as a whole; a limit alone is a request, too."""
     resources = fields.child("resources")
     limits = read(resources, "limits")
     requests = {**limits, **read(resources, "requests")}
@@ -29,17 +29,17 @@ def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[
 
 @final
 class Container:
-    """What counts of a container: its amounts, its ports, and whether it is a sidecar.
+    """The parts of a container that count: its amounts, its ports, and whether it is a sidecar.
 
     Args:
         fields: the container.
-        read: how its amounts are read; Kueue counts what does not fit 64 bits as the largest amount there is.
+        read: reads its amounts; Kueue turns amounts beyond 64 bits into the largest possible amount.
 
     Attributes:
-        limits: what it is limited to.
-        requests: what it asks for; what it limits without requesting it, it requests: the API server writes
-            that into every pod.
-        sidecar: whether it runs beside everything that is started after it.
+        limits: its limits.
+        requests: its requests. A limit without a request counts as one, as the API server writes it into
+            pods.
+        sidecar: whether it keeps running beside everything that starts after it.
     """
 
     def __init__(self, fields: Fields, read: ReadAmounts = Fields.amounts) -> None:
@@ -48,7 +48,7 @@ class Container:
         self._ports = fields.items("ports")
 
     def ports(self, host_network: bool) -> list[HostPort]:
-        """The ports that it takes of its node; with the host's network every port is one."""
+        """Returns the ports that it takes on its node; with the host's network these are all its ports."""
         taken = []
         for port in self._ports:
             number = port.integer("hostPort", least=0, most=65535)
@@ -67,10 +67,11 @@ def pod_requests(
     as_whole: Amounts,
     overhead: Amounts,
 ) -> dict[str, int]:
-    """Resource -> amount of a pod; `missing` is what a container counts for that does not say.
+    """Returns resource -> amount of a pod.
 
-    Init containers run one after another, each beside the sidecars that were started before it. Requests of
-    the pod as a whole stand before those of its containers.
+    Init containers run one after another, each beside the sidecars that started before it. Requests of the
+    pod as a
+    whole override those of its containers. `missing` holds the amounts of a container that gives none.
     """
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Reads Kubernetes' own kinds and `NodePool`, our short form of many equal nodes."""
+"""Reads Kubernetes' own kinds and `NodePool`, harness's short form for many equal nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HIGHEST_USER_PRIORITY = 1_000_000_000
 
 
 def read_node(fields: Fields, draft: Draft) -> None:
-    """A Node: its labels, taints, `unschedulable`, and what it can hold."""
+    """Read a Node: its labels, taints, `unschedulable`, and allocatable amounts."""
     metadata = read_metadata(fields)
     spec = fields.child("spec")
     status = fields.child("status")
@@ -42,7 +42,7 @@ def read_node(fields: Fields, draft: Draft) -> None:
 
 
 def _is_ready(conditions: Any) -> bool:
-    """Whether no condition says that a node is not ready; manifests that were written by hand have none."""
+    """True if no condition says that a node is not ready; manifests written by hand have no conditions."""
     found = conditions if isinstance(conditions, list) else ()
     return all(
         each.get("status") == "True"
@@ -52,7 +52,7 @@ def _is_ready(conditions: Any) -> bool:
 
 
 def read_node_pool(fields: Fields, draft: Draft) -> None:
-    """A NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
+    """Read a NodePool: `spec.count` nodes of one `spec.template`, named `<pool>-<n>` from 0.
 
     The numbers are padded with zeros so that the order of names is the order of numbers. `devices` are GPUs
     that pods can share.
@@ -89,13 +89,13 @@ def read_node_pool(fields: Fields, draft: Draft) -> None:
 
 
 def pool_names(pool: str, count: int, size: int | None = None) -> list[str]:
-    """The names of a pool's nodes, in order; their numbers have the digits of a pool of `size` nodes."""
+    """Returns the names of a pool's nodes in order, with as many digits as a pool of `size` nodes has."""
     digits = len(str((size or count) - 1))
     return [f"{pool}-{number:0{digits}}" for number in range(count)]
 
 
 def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> Iterator[Mapping[str, Any]]:
-    """Manifests in which Nodes replace each NodePool that has a node of one of these names.
+    """Yields manifests with Nodes in place of each NodePool that has a node with one of these names.
 
     So a change can name one node of a pool like any other node.
     """
@@ -108,7 +108,7 @@ def unpooled(manifests: Iterable[Mapping[str, Any]], names: Collection[str]) -> 
 
 
 def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """NodePool -> the names of its nodes."""
+    """Returns NodePool -> the names of its nodes."""
     pools = [(each, list(_nodes_of(each))) for each in manifests if each.get("kind") == "NodePool"]
     return {
         pool["metadata"]["name"]: [node["metadata"]["name"] for node in nodes]
@@ -118,9 +118,9 @@ def node_names(manifests: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """A pool that had another size before; where its nodes would have other names, they are in its place.
+    """Yields a pool whose size changed, or its Nodes if the new size would rename them.
 
-    So those that it had stay, however many digits the new size has.
+    So the existing nodes keep their names, however many digits the new size has.
     """
     size, old = _size(content), _size(before)
     same = size is None or old is None or pool_names("", 1, size) == pool_names("", 1, old)
@@ -129,14 +129,14 @@ def resized(content: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[M
 
 
 def _size(content: Mapping[str, Any]) -> int | None:
-    """How many nodes a NodePool has; None of what is none, or faulty."""
+    """Returns how many nodes a NodePool has; None for other manifests, or faulty ones."""
     spec = content.get("spec") if content.get("kind") == "NodePool" else None
     count = spec.get("count") if isinstance(spec, Mapping) else None
     return count if type(count) is int and 0 < count <= MOST_NODES else None
 
 
 def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[dict[str, Any]]:
-    """The Nodes that a NodePool stands for, named as in one of `size`; none of what is faulty or not ours."""
+    """Yields the Nodes of a NodePool, named as in a pool of `size`; none if it is faulty or not harness's."""
     spec, metadata = content.get("spec"), content.get("metadata")
     template = spec.get("template") if isinstance(spec, Mapping) else None
     if content.get("apiVersion") != "harness/v1" or not isinstance(template, Mapping):
@@ -163,13 +163,13 @@ def _nodes_of(content: Mapping[str, Any], size: int | None = None) -> Iterator[d
 
 
 def _labels(metadata: Any) -> Mapping[str, Any] | None:
-    """The labels that `metadata` gives; None where it is faulty."""
+    """Returns the labels in `metadata`; None if they are faulty."""
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else metadata
     return {} if labels is None else labels if isinstance(labels, Mapping) else None
 
 
 def _allocatable(status: Fields) -> Mapping[str, int]:
-    """What a node's status says that pods can use: `allocatable`, else all of its `capacity`."""
+    """Returns the amounts that pods can use: a node's `allocatable`, else its `capacity`."""
     which = "allocatable" if "allocatable" in status else "capacity"
     if which not in status:
         status.fault("allocatable", "is missing: nothing can run on a node without resources")
@@ -177,14 +177,14 @@ def _allocatable(status: Fields) -> Mapping[str, int]:
 
 
 def read_namespace(fields: Fields, draft: Draft) -> None:
-    """A Namespace's labels, with the name that Kubernetes adds to them."""
+    """Read a Namespace's labels, with the name that Kubernetes adds to them."""
     metadata = read_metadata(fields)
     labels = frozen({**metadata.labels, NAMESPACE_NAME: metadata.name})
     draft.namespaces.add(metadata.name, labels, fields)
 
 
 def read_priority_class(fields: Fields, draft: Draft) -> None:
-    """A PriorityClass; names with `system-` are Kubernetes' own."""
+    """Read a PriorityClass; names that begin with `system-` are Kubernetes' own."""
     name = read_metadata(fields).name
     system = SYSTEM_PRIORITY_CLASSES.get(name)
     value = fields.integer("value", required=True, most=system.value if system else _HIGHEST_USER_PRIORITY)
@@ -198,7 +198,7 @@ def read_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def check_core(draft: Draft) -> None:
-    """The rules that hold between Kubernetes' own objects."""
+    """Check the rules between Kubernetes' own objects."""
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is true of {defaults[0]} already")

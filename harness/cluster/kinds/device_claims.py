@@ -1,4 +1,4 @@
-"""Reads ResourceClaimTemplates: which devices each pod gets a claim for, as far as Kueue counts them.
+"""Reads ResourceClaimTemplates: the devices that each pod gets a claim for, as far as Kueue counts them.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
@@ -20,8 +20,8 @@ class DeviceRequest(Value):
     """One of the requests of a claim.
 
     Attributes:
-        device_class: the DeviceClass; "" where the request names alternatives.
-        count: how many devices, where `mode` is ExactCount.
+        device_class: the DeviceClass; "" if the request lists alternatives.
+        count: how many devices, if `mode` is ExactCount.
         mode: ExactCount or All.
         selects: whether it selects devices by expressions.
         admin: whether it is for access by an administrator, which leaves devices to others.
@@ -41,8 +41,8 @@ class ClaimTemplate(Value):
     """A ResourceClaimTemplate.
 
     Attributes:
-        requests: for the devices of one claim.
-        constrained: whether it says which devices go together (`constraints`).
+        requests: the requests for the devices of one claim.
+        constrained: whether it restricts which devices go together (`constraints`).
         configured: whether it configures devices (`config`).
     """
 
@@ -54,7 +54,10 @@ class ClaimTemplate(Value):
 
 
 def read_claim_template(fields: Fields, draft: Draft) -> None:
-    """A ResourceClaimTemplate; up to v1beta1 a request has the fields that are in `exactly` later on."""
+    """Read a ResourceClaimTemplate.
+
+    Up to v1beta1, a request has directly the fields that later versions put into `exactly`.
+    """
     metadata = read_metadata(fields)
     devices = fields.child("spec").child("spec").child("devices")
     found = ClaimTemplate(

@@ -30,9 +30,9 @@ class PodDisruptionBudget(Value):
     """A PodDisruptionBudget.
 
     Attributes:
-        selector: which pods of the namespace; None and an empty one match no pod in a preemption.
+        selector: selects pods of the namespace; None or an empty selector matches no pod in a preemption.
         min_available, max_unavailable: at most one of them is given.
-        disruptions_allowed: what the status said; a replay computes it anew from the pods.
+        disruptions_allowed: the value in the status; a replay computes it anew from the pods.
         disrupted_pods: names of pods whose eviction was approved already; they do not count.
     """
 
@@ -45,13 +45,13 @@ class PodDisruptionBudget(Value):
     disrupted_pods: tuple[str, ...] = ()
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a pod counts against this budget; pods without labels never do."""
+        """Returns True if a pod counts against this budget; pods without labels never do."""
         return bool(
             labels and self.selector and namespace == self.namespace and self.selector.matches(labels)
         )
 
     def allowed(self, expected: int, healthy: int) -> int:
-        """How many disruptions are allowed now.
+        """Returns how many disruptions are allowed now.
 
         Args:
             expected: matching pods that exist: pending, bound or terminating.
@@ -67,7 +67,7 @@ class PodDisruptionBudget(Value):
 
 
 def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
-    """A PodDisruptionBudget manifest."""
+    """Read a PodDisruptionBudget."""
     metadata, spec, status = fields.child("metadata"), fields.child("spec"), fields.child("status")
     name = metadata.string("name", required=True)
     namespace = metadata.string("namespace", "default") or "default"
@@ -81,7 +81,7 @@ def read_disruption_budget(fields: Fields) -> PodDisruptionBudget:
 
 
 def _read_share(fields: Fields, name: str) -> Share | None:
-    """A whole number of pods >= 0, or a percentage as text."""
+    """Returns a whole number of pods >= 0, or a percentage that is given as text."""
     value = fields.raw(name)
     if value is None:
         return None

@@ -1,7 +1,6 @@
-"""Elastic quotas: a `min` that is guaranteed, a `max` that bounds, and the name of the quota above it.
+"""Elastic quotas: a guaranteed `min`, an upper bound `max`, and the name of the parent quota.
 
-What the semantics of these figures are is the business of the policies; the plugin of elastic quotas reads
-their manifests.
+Policies give these figures their semantics. The plugin of elastic quotas reads their manifests.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
-"""Whose semantics quotas have: ACK's, scheduler-plugins' or Koordinator's."""
+"""The semantics of quotas: ACK's, those of scheduler-plugins, or Koordinator's."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-"""Resources that a `max` bounds even where it does not name them, see `ElasticQuota.max_of`."""
+"""Resources that a `max` bounds even if it does not name them, see `ElasticQuota.max_of`."""
 
 KOORDINATOR = "quota.scheduling.koordinator.sh/"
-"""What Koordinator's labels and annotations of quotas begin with."""
+"""The prefix of Koordinator's labels and annotations of quotas."""
 
 QUOTA_NAME_LABEL = f"{KOORDINATOR}name"
 """The label with which a pod names its quota."""
@@ -34,19 +33,19 @@ class ElasticQuota(Value):
     """A node of an ElasticQuotaTree, or an ElasticQuota; amounts are resource -> amount.
 
     Attributes:
-        name: the node's name; a flat quota is called by its namespace, for there is one a namespace.
-        min: what is guaranteed; None when it is not given.
-        max: what is never exceeded; None when it is not given.
+        name: the node's name. A flat quota has the name of its namespace, because each namespace has one.
+        min: the guaranteed amounts; None if not given.
+        max: the upper bounds; None if not given.
         parent: the quota above it, "" for none.
-        namespaces: whose pods it counts.
+        namespaces: the namespaces whose pods it counts.
         is_parent: whether quotas may be below it.
-        lends: whether others may use what it leaves idle of its `min` (Koordinator).
-        weight: its part in sharing what is left (Koordinator); None stands for `max`.
-        tree: which of several trees it belongs to (Koordinator).
-        semantics: what its manifest stands for: an ElasticQuotaTree for ACK's, an ElasticQuota for those of
-            scheduler-plugins, or of Koordinator where it bears one of its labels.
-        total: of the root of a tree, what its quotas share (Koordinator); None where it says nothing.
-        apart: whether that is not taken off what the quotas of no tree share (Koordinator).
+        lends: whether others may use the idle part of its `min` (Koordinator).
+        weight: its weight in sharing what is left (Koordinator); None stands for `max`.
+        tree: the tree that it belongs to (Koordinator).
+        semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's. An ElasticQuota has those of
+            scheduler-plugins, or Koordinator's if it bears one of Koordinator's labels.
+        total: for the root of a tree, the amounts that its quotas share (Koordinator); None if not given.
+        apart: whether `total` is not deducted from what the quotas without a tree share (Koordinator).
     """
 
     name: str
@@ -63,19 +62,20 @@ class ElasticQuota(Value):
     apart: bool = field(default=False, metadata=NEWER)
 
     def min_of(self, resource: str) -> int:
-        """What is guaranteed of a resource; what is not named is 0."""
+        """Returns the guaranteed amount of a resource; 0 if it is not named."""
         return self.min.get(resource, 0) if self.min else 0
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The resources that it names."""
+        """The resources that the quota names."""
         return tuple(dict.fromkeys((*(self.min or ()), *(self.max or ()))))
 
     def max_of(self, resource: str) -> int:
-        """The bound of a resource, `UNLIMITED` without one.
+        """Returns the upper bound of a resource, `UNLIMITED` without one.
 
         Without `max` nothing is bounded. A `max` that does not name cpu, memory or ephemeral storage allows
-        none of it, as in scheduler-plugins' capacity scheduling; other resources are then unbounded.
+        none of it,
+        as in scheduler-plugins' capacity scheduling. Other resources that it does not name are unbounded.
         """
         if self.max is None:
             return UNLIMITED
@@ -83,18 +83,20 @@ class ElasticQuota(Value):
 
 
 def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
-    """The quotas that pods count against: those that no other one is below, and that are no parents."""
+    """Returns the quotas that pods count against: those without a quota below them that are no parents."""
     parents = {quota.parent for quota in quotas.values()}
     return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
 
 
 @final
 class QuotaLeaves:
-    """Which elastic quota pods count against, whatever the semantics of the quotas are.
+    """Finds the elastic quota that pods count against, whatever the semantics of the quotas.
 
-    It is the leaf that a pod's label names, else the one of its namespace. Else it is the one that is called
-    like its job's queue, or like the ClusterQueue of that LocalQueue. With Koordinator's quotas a label that
-    names none says that the pod belongs to none.
+    It is the leaf that a pod's label names, else the one of its namespace. Otherwise it is the leaf with the
+    name
+    of the job's queue, or of the ClusterQueue of that LocalQueue. With Koordinator's quotas, a label that
+    names no
+    quota means that the pod belongs to none.
 
     Args:
         cluster: its elastic quotas and LocalQueues count.
@@ -110,12 +112,12 @@ class QuotaLeaves:
                 self._by_namespace.setdefault(namespace, name)
 
     def of(self, namespace: str, queue: str, named: str = "") -> str | None:
-        """The name of a pod's quota; None where it belongs to none.
+        """Returns the name of a pod's quota; None if it belongs to none.
 
         Args:
-            namespace: the pod's.
-            queue: its job's.
-            named: what its label says (`QUOTA_NAME_LABEL`); "" without one.
+            namespace: the pod's namespace.
+            queue: the job's queue.
+            named: the value of its label (`QUOTA_NAME_LABEL`); "" without one.
         """
         if named in self._leaves:
             return named
@@ -129,16 +131,17 @@ class QuotaLeaves:
 
 
 def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -> str:
-    """Whose semantics quotas have: what is asked for, else what their manifests stand for.
+    """Returns the semantics of quotas: the requested ones, else those of their manifests.
 
-    Where some bear Koordinator's labels, all are Koordinator's; without quotas it is ACK's.
+    If some quotas bear Koordinator's labels, all have Koordinator's semantics. Without quotas, they are
+    ACK's.
     """
     there = {quota.semantics for quota in quotas.values()}
     return asked or next((each for each in (KOORDINATORS, CAPACITY) if each in there), ACK)
 
 
 def is_koordinators(metadata: Any) -> bool:
-    """Whether an ElasticQuota bears one of Koordinator's labels or annotations, so that its name counts."""
+    """True if an ElasticQuota bears one of Koordinator's labels or annotations, so that its name counts."""
     given = (
         [metadata.get(part) for part in ("labels", "annotations")] if isinstance(metadata, Mapping) else []
     )

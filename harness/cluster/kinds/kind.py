@@ -1,4 +1,4 @@
-"""How a kind of manifests is read: its versions, its reader, and what is said of its fields."""
+"""The description of a kind of manifests: its versions, its reader, and the verdicts on its fields."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @fixed()
 class Kind(Value):
-    """How one kind is read.
+    """The description of one kind.
 
     Attributes:
-        versions: the API versions that are understood.
+        versions: the supported API versions.
         read: adds the object to the draft.
-        coverage: what is said of each of its fields.
-        check: the rules between objects, where a plugin brings them with the kind.
+        coverage: the verdicts on its fields.
+        check: checks rules between objects, if a plugin adds them with the kind.
     """
 
     versions: tuple[str, ...]

@@ -1,7 +1,8 @@
 """Reads Kueue's kinds, in the spellings of v1alpha1, v1beta1 and v1beta2.
 
-What Kueue's webhooks and schemas would not let into a cluster is refused (`Fields.refuse`); what Kueue
-accepts and then leaves inactive is a warning.
+Whatever Kueue's webhooks and schemas reject is refused (`Fields.refuse`). Objects that Kueue accepts but
+keeps
+inactive give a warning.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _STOP_POLICIES = ("None", "Hold", "HoldAndDrain")
 _BY_USAGE = "UsageBasedAdmissionFairSharing"
 _NANO = 10**9
 _DEEPEST = 40
-"""Cohorts that may be above one; what is computed over them goes from one to the next."""
+"""The most ancestors of a cohort; computations over cohorts recurse from one to the next."""
 
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
 
 
 def read_resource_flavor(fields: Fields, draft: Draft) -> None:
-    """A ResourceFlavor: the nodes that it stands for."""
+    """Read a ResourceFlavor: the nodes that it stands for."""
     name = read_metadata(fields).name
     spec = fields.child("spec")
     flavor = ResourceFlavor(
@@ -53,7 +54,7 @@ def read_resource_flavor(fields: Fields, draft: Draft) -> None:
 
 
 def read_cluster_queue(fields: Fields, draft: Draft) -> None:
-    """A ClusterQueue: its quotas, its cohort and its policies."""
+    """Read a ClusterQueue: its quotas, its cohort and its policies."""
     name = read_metadata(fields).name
     spec = fields.child("spec")
     first_beta = fields.string("apiVersion").endswith("/v1beta1")
@@ -76,7 +77,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
 
 
 def read_cohort(fields: Fields, draft: Draft) -> None:
-    """A Cohort: its parent, and quotas of its own."""
+    """Read a Cohort: its parent, and its own quotas."""
     name = read_metadata(fields).name
     spec = fields.child("spec")
     first_alpha = fields.string("apiVersion").endswith("/v1alpha1")
@@ -86,7 +87,7 @@ def read_cohort(fields: Fields, draft: Draft) -> None:
 
 
 def read_local_queue(fields: Fields, draft: Draft) -> None:
-    """A LocalQueue: which ClusterQueue its namespace submits to."""
+    """Read a LocalQueue: the ClusterQueue that its namespace submits to."""
     metadata = read_metadata(fields)
     spec = fields.child("spec")
     queue = LocalQueue(
@@ -101,7 +102,7 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
 
 
 def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
-    """A WorkloadPriorityClass: a priority that counts for Kueue alone."""
+    """Read a WorkloadPriorityClass: a priority that counts for Kueue alone."""
     name = read_metadata(fields).name
     draft.workload_priority_classes.add(
         name, PriorityClass(name, fields.integer("value", required=True)), fields
@@ -109,7 +110,10 @@ def read_workload_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
-    """A field that was renamed; the spelling of another API version would be dropped by a cluster."""
+    """Read a renamed field.
+
+    The spelling of another API version is a fault, because a cluster would drop it.
+    """
     right, wrong = (old, new) if first else (new, old)
     if wrong in spec:
         spec.fault(wrong, f"is called {right} in this apiVersion")
@@ -117,13 +121,13 @@ def _spelled(spec: Fields, old: str, new: str, *, first: bool) -> str:
 
 
 def _by_usage(scope: Fields) -> bool:
-    """Whether an admission scope orders by usage. Kueue takes any other text, and orders nothing by it."""
+    """True if an admission scope orders by usage. Kueue accepts other texts, and orders nothing by them."""
     modes = (_BY_USAGE, "NoAdmissionFairSharing")
     return scope.choice("admissionMode", modes, modes[1], required=True) == _BY_USAGE
 
 
 def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
-    """The admission checks of a ClusterQueue, in either form; Kueue lets only one of them in."""
+    """Read the admission checks of a ClusterQueue, in either form; Kueue accepts only one of them."""
     plain, strategy = "admissionChecks", "admissionChecksStrategy"
     found = [AdmissionCheck(name) for name in spec.texts(plain)]
     rules = spec.child(strategy).items("admissionChecks")
@@ -134,7 +138,7 @@ def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
 
 
 def _consumed(status: Fields) -> Mapping[str, int]:
-    """The usage of a LocalQueue in its status, as admission fair sharing left it."""
+    """Returns the usage of a LocalQueue in its status, as admission fair sharing left it."""
     sharing = status.child("fairSharing")
     admission = sharing.child("admissionFairSharingStatus")
     table = admission.child("consumedResources")
@@ -143,7 +147,7 @@ def _consumed(status: Fields) -> Mapping[str, int]:
 
 
 def _weight(spec: Fields) -> Fraction:
-    """A fair-sharing weight, in whole billionths as Kubernetes keeps it."""
+    """Returns a fair-sharing weight, rounded up to billionths as in Kubernetes."""
     sharing = spec.child("fairSharing")
     weight = sharing.quantity("weight")
     if weight is None:
@@ -168,7 +172,10 @@ def _preemption(fields: Fields) -> Preemption:
 
 
 def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
-    """Flavor fungibility; v1beta1 also has the older names `Borrow` and `Preempt` for `MayStopSearch`."""
+    """Read flavor fungibility.
+
+    V1beta1 also has the older names `Borrow` and `Preempt` for `MayStopSearch`.
+    """
     can_borrow = fields.choice("whenCanBorrow", (*_SEARCH, "Borrow") if first_beta else _SEARCH, _SEARCH[0])
     can_preempt = fields.choice(
         "whenCanPreempt", (*_SEARCH, "Preempt") if first_beta else _SEARCH, _SEARCH[1]
@@ -187,7 +194,7 @@ def _fungibility(fields: Fields, *, first_beta: bool) -> FlavorFungibility:
 def _resource_groups(
     spec: Fields, shares: bool, shares_with: str, *, lends_at_most_nominal: bool
 ) -> tuple[ResourceGroup, ...]:
-    """The resource groups of a queue or cohort; no resource and no flavor may be in two of them."""
+    """Read the resource groups of a queue or cohort; no resource and no flavor may be in two of them."""
     groups = []
     resources: set[str] = set()
     flavors: set[str] = set()
@@ -216,7 +223,7 @@ def _resource_groups(
 def _flavor_resources(
     entry: Fields, covered: tuple[str, ...], shares: bool, shares_with: str, lends_at_most_nominal: bool
 ) -> Mapping[str, ResourceQuota]:
-    """A flavor's quotas: exactly the covered resources, in their order."""
+    """Read a flavor's quotas: exactly the covered resources, in their order."""
     found: dict[str, ResourceQuota] = {}
     names = []
     for item in entry.items("resources"):
@@ -245,7 +252,7 @@ def _flavor_resources(
 
 
 def check_kueue(draft: Draft) -> None:
-    """The rules that hold between Kueue's objects."""
+    """Check the rules between Kueue's objects."""
     for key, local in draft.local_queues.items():
         if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
             draft.warnings.add(
@@ -281,7 +288,7 @@ def check_kueue(draft: Draft) -> None:
 
 
 def _check_ancestors(draft: Draft) -> None:
-    """A cohort must not be its own ancestor, nor have too many; a cycle is named at its first cohort."""
+    """Check that no cohort is its own ancestor or has too many; a cycle is reported at its first cohort."""
     depth: dict[str, int] = {}
     for first in draft.cohorts:
         path: list[str] = []
@@ -300,7 +307,7 @@ def _check_ancestors(draft: Draft) -> None:
 
 
 def implied_cohorts(draft: Draft) -> dict[str, Cohort]:
-    """All cohorts: those with a manifest, then those that are only referred to."""
+    """Returns all cohorts: those with a manifest, then those that are only referred to."""
     names = [queue.cohort for queue in draft.cluster_queues.values()]
     names += [cohort.parent for cohort in draft.cohorts.values()]
     return dict(draft.cohorts) | {

@@ -1,4 +1,4 @@
-"""Reads Kueue's own Configuration, as far as it changes which workload is admitted or preempted when."""
+"""Reads Kueue's Configuration, as far as it affects which workload is admitted or preempted, and when."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STRATEGIES = (TO_FINAL_SHARE, TO_INITIAL_SHARE)
 """Fair sharing's preemption strategies; by default both, in this order."""
 
 PERMITTED_STRATEGIES = ((TO_FINAL_SHARE,), (TO_INITIAL_SHARE,), STRATEGIES)
-"""The lists of strategies that Kueue takes."""
+"""The lists of strategies that Kueue accepts."""
 
 GATES = (
     "AdmissionFairSharing",
@@ -60,7 +60,7 @@ GATES = (
     "TASReplaceNodeOnPodTermination",
     "TopologyAwareScheduling",
 )
-"""The feature gates that are modelled, those of older releases included."""
+"""The modelled feature gates, including those of older releases."""
 
 
 _SAMPLING_INTERVAL = 5 * MINUTE
@@ -69,12 +69,12 @@ _SAMPLING_INTERVAL = 5 * MINUTE
 
 @fixed()
 class AdmissionFairSharing(Value):
-    """How past usage of LocalQueues is counted, for the ClusterQueues that order their jobs by it.
+    """The settings for counting past usage of LocalQueues, for ClusterQueues that order their jobs by it.
 
     Attributes:
-        half_life: how long it takes until usage counts half, microseconds; 0 counts none.
-        sampling_interval: how often usage is sampled, microseconds.
-        resource_weights: resource -> how much a unit of it counts; 1 for those that are not named.
+        half_life: the time after which usage counts half, microseconds; 0 counts none.
+        sampling_interval: the interval at which usage is sampled, microseconds.
+        resource_weights: resource -> the weight of one unit; 1 for resources that are not named.
     """
 
     half_life: int
@@ -84,19 +84,20 @@ class AdmissionFairSharing(Value):
 
 @fixed()
 class KueueConfiguration(Value):
-    """Kueue's Configuration; by default as Kueue fills it in where nobody gives it one.
+    """Kueue's Configuration; the defaults are those that Kueue fills in if none is given.
 
     Attributes:
-        strategies: fair sharing's preemption strategies; None where fair sharing is off.
-        admission: admission fair sharing; None where it is off.
+        strategies: fair sharing's preemption strategies; None if fair sharing is off.
+        admission: admission fair sharing; None if it is off.
         gates: the modelled feature gates that it sets.
         counting: how requests count for quotas.
-        other_gates: those that it sets and that are not modelled; not part of a run's identity.
-        evicted_last: whether a workload that was evicted because its pods were not ready in time queues by
-            the time of its eviction.
-        pods_ready: what becomes of workloads whose pods are not ready in time, unless the feature gate
-            `DisableWaitForPodsReady` is on; None where nobody looks.
-        pods_ready_given: whether it says so itself; else it is the default of Kueue since 0.19.
+        other_gates: the gates that it sets and that are not modelled; not part of a run's identity.
+        evicted_last: whether a workload, evicted because its pods were not ready in time, queues by the time
+            of
+            its eviction.
+        pods_ready: the treatment of workloads whose pods are not ready in time, unless the feature gate
+            `DisableWaitForPodsReady` is on; None if pods are not watched.
+        pods_ready_given: whether the Configuration sets it; otherwise it is Kueue's default since 0.19.
     """
 
     strategies: tuple[str, ...] | None = None
@@ -110,7 +111,7 @@ class KueueConfiguration(Value):
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
-    """Kueue's Configuration; there can be one."""
+    """Read Kueue's Configuration; there can be only one."""
     sharing = fields.child("fairSharing")
     strategies: tuple[str, ...] | None = None
     # v1beta1 has a switch; in v1beta2 the section itself is the switch.
@@ -158,7 +159,7 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
 
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:
-    """Its section, with Kueue's defaults; a sampling interval of 0 means the default, too."""
+    """Read the section with Kueue's defaults; a sampling interval of 0 means the default, too."""
     interval = read_duration(fields, "usageSamplingInterval")
     return AdmissionFairSharing(
         read_duration(fields, "usageHalfLifeTime") or 0,

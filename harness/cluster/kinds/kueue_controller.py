@@ -1,4 +1,4 @@
-"""Which release of Kueue runs in a cluster: the tag of its controller's image says it."""
+"""Finds the release of Kueue that runs in a cluster, by the image tag of its controller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KueueController(Value):
     """The controller of Kueue in the manifests.
 
     Attributes:
-        tag: of its image.
+        tag: the tag of its image.
         where: the object that names the image, such as `Deployment kueue-system/kueue-controller-manager`.
     """
 
@@ -27,19 +27,22 @@ class KueueController(Value):
 
 
 def kueue_controller(manifests: Iterable[Mapping[str, Any]]) -> KueueController | None:
-    """Kueue's controller: what its Deployment says, else a Pod that is there; None where neither is."""
+    """Returns Kueue's controller, from its Deployment, else from an existing Pod.
+
+    None if there is neither.
+    """
     found = [KueueController(tag, _name(each)) for each in manifests for tag in _tags(each)]
     deployments = (each for each in found if each.where.startswith("Deployment "))
     return next(deployments, next(iter(found), None))
 
 
 def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:
-    """Whether a manifest is the Deployment of Kueue's controller."""
+    """Returns True if a manifest is the Deployment of Kueue's controller."""
     return manifest.get("kind") == "Deployment" and any(_tags(manifest))
 
 
 def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """The tags of Kueue's images in a Deployment, or in a Pod that is not over or about to go."""
+    """Yields the tags of Kueue's images in a Deployment, or in a Pod that is not ended or terminating."""
     kind, version = manifest.get("kind"), manifest.get("apiVersion")
     spec = _part(manifest, "spec")
     if kind == "Deployment" and version == "apps/v1":
@@ -55,7 +58,7 @@ def _tags(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_over(pod: Mapping[str, Any]) -> bool:
-    """Whether a Pod has ended, or is about to go."""
+    """Returns True if a Pod has ended or is terminating."""
     return "deletionTimestamp" in _part(pod, "metadata") or _part(pod, "status").get("phase") in _OVER
 
 

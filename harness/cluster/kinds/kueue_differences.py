@@ -1,4 +1,4 @@
-"""What a release of Kueue decides differently from the newest that was recorded, in sentences."""
+"""Differences between the decisions of a Kueue release and of the newest recorded one, in sentences."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _GATES_ARE_IN = "pkg/features/kube_features.go"
 
 
 class Difference(NamedTuple):
-    """What a release does, where the newest does something else.
+    """A rule in which a release differs from the newest one.
 
     Attributes:
         sentence: what the release does.
-        link: where the change is; of a gate, the gates of the release.
+        link: the change; for a gate, the file with the gates of the release.
     """
 
     sentence: str
@@ -30,14 +30,14 @@ class Difference(NamedTuple):
 _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
     {
         "AdmissionFairSharing": (0, "Past usage of LocalQueues orders no queue."),
-        "AdmissionGatedBy": (0, "The annotation admission-gated-by holds nobody back."),
+        "AdmissionGatedBy": (0, "The annotation admission-gated-by holds no workload back."),
         "FairSharingPreemptWithinNominal": (
             9494,
             "With fair sharing, a queue compares shares also for quota that is its own.",
         ),
         "FairSharingPrioritizeNonBorrowing": (
             9484,
-            "With fair sharing, the share alone decides who is served first, whoever would borrow.",
+            "With fair sharing, the share alone decides the order, whichever queue would borrow.",
         ),
         "FlavorFungibilityPreserveScanProgress": (
             13956,
@@ -58,7 +58,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "TASFailedNodeReplacement": (
             0,
-            "A node that fails marks nobody until pods leave it.",
+            "A node that fails marks no workload until pods leave it.",
         ),
         "TASFailedNodeReplacementFailFast": (
             0,
@@ -74,7 +74,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
             0,
             "A node that is not ready for 30 seconds has failed, whatever pods are there.",
         ),
-        "TASReplaceNodeOnNodeTaints": (0, "Taints of a node move nobody's pods to another one."),
+        "TASReplaceNodeOnNodeTaints": (0, "Taints of a node move no pods to another node."),
         "TASReplaceNodeOnPodTermination": (
             0,
             "A node that is tainted, or not ready for 30 seconds, has failed before its pods are gone.",
@@ -82,7 +82,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "TopologyAwareScheduling": (0, "Topologies do not count."),
     }
 )
-"""Gate -> the pull request that brought it, 0 for none; and what a release does without it."""
+"""Gate -> the pull request that added it, 0 for none; and the behaviour of a release without it."""
 
 _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
     {
@@ -133,14 +133,17 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
             "A claim of devices with constraints or config keeps its workload out.",
         ),
         "takes_device_selectors": (9742, "A claim that selects devices keeps its workload out."),
-        "waits_for_pods": (0, "Pods may take any time, unless the Configuration has waitForPodsReady."),
+        "waits_for_pods": (
+            0,
+            "Pods have no time limit to become ready, unless the Configuration has waitForPodsReady.",
+        ),
         "zero_needs_no_quota": (
             8241,
             "A request of 0 of a resource that the queue does not cover keeps a workload out.",
         ),
     }
 )
-"""Rule -> the pull request that changed it, 0 for none; and what a release does that does not have it."""
+"""Rule -> the pull request that changed it, 0 for none; and the behaviour of a release without the rule."""
 
 _DEVICES = ("KueueDRAIntegration", "DynamicResourceAllocation")
 
@@ -157,7 +160,7 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
 
 
 def differences(release: Release) -> Iterator[Difference]:
-    """What a release decides differently from the newest, unless gates are set."""
+    """Yields the decisions in which a release differs from the newest one, unless gates are set."""
     rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
     if "preference_is_read" in rules:
         rules.remove("preference_is_named")
@@ -174,7 +177,7 @@ def differences(release: Release) -> Iterator[Difference]:
 
 
 def counting_sentences(cluster: Cluster) -> Iterator[str]:
-    """What counts as what for quotas, and that devices do not where the release has no gate on for them."""
+    """Yields how requests count for quotas, and whether devices do not count because no gate is on."""
     if cluster.kueue is None:
         return
     counting, controller = cluster.kueue.counting, cluster.kueue_controller
@@ -188,12 +191,12 @@ def counting_sentences(cluster: Cluster) -> Iterator[str]:
 
 
 def gates_of_its_own(release: Release) -> list[str]:
-    """The modelled gates that a release lets one set, and the newest does not."""
+    """Returns the modelled gates that can be set in a release, but not in the newest one."""
     return [gate for gate in GATES if _can_be_set(gate, release) and not _can_be_set(gate, NEWEST)]
 
 
 def gates_that_it_lacks(release: Release) -> list[str]:
-    """The modelled gates that the newest lets one set, and a release does not."""
+    """Returns the modelled gates that can be set in the newest release, but not in this one."""
     return [gate for gate in GATES if _can_be_set(gate, NEWEST) and not _can_be_set(gate, release)]
 
 
@@ -208,5 +211,5 @@ def _about_gate(gate: str, release: Release) -> str:
 
 
 def _link(pull: int, release: Release) -> str:
-    """A pull request, else the file with the gates and their defaults."""
+    """Returns the link to a pull request, else to the file with the gates and their defaults."""
     return f"{_REPOSITORY}/{f'pull/{pull}' if pull else f'blob/{release}/{_GATES_ARE_IN}'}"

@@ -1,4 +1,4 @@
-"""The feature gates of Kueue release by release, and the rules that changed without one.
+"""The feature gates of Kueue by release, and the rules that changed without a gate.
 
 Gates are read from pkg/features/kube_features.go of every release since 0.13, and of the newest recorded
 commit.
@@ -124,10 +124,10 @@ GATES_BY_RELEASE: Mapping[str, str] = Frozen(
         "WorkloadValidationForPodSetMetadata": "18.5=T 19=- 19.1=T",
     }
 )
-"""Gate -> its history (see `kueue_releases.state_at`), "" where it is older than all of them.
+"""Gate -> its history (see `kueue_releases.state_at`), "" if it is older than all of them.
 
-States: `T` is on and `F` off by default, `T!` and `F!` are locked so. There is no gate where a history says
-`-`, and what it stands for is off; nor where it says `+`, and what it stood for is always on.
+States: `T` is on and `F` off by default; `T!` and `F!` are locked. With `-` the gate does not exist, and its
+behaviour is off. With `+` it no longer exists, and its behaviour is always on.
 """
 
 RULES_BY_RELEASE: Mapping[str, str] = Frozen(
@@ -150,7 +150,7 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "zero_needs_no_quota": "16=+",
     }
 )
-"""Rule of the newest Kueue -> its history: `+` where it holds."""
+"""Rule of the newest Kueue -> its history: `+` from the releases on that have it."""
 
 _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
     {
@@ -173,16 +173,16 @@ _NEEDED: Mapping[str, tuple[str, ...]] = Frozen(
         "UnadmittedWorkloadsExplicitStatus": ("UnadmittedWorkloadsObservability",),
     }
 )
-"""Gate -> those without which it must not be on, in the newest recorded commit; older ones do not look."""
+"""Gate -> gates that it requires, in the newest recorded commit; older releases do not check this."""
 
 
 def is_on(gate: str, release: Release) -> bool:
-    """Whether a gate, or what it stands for, is on in a release unless it is set."""
+    """Returns True if a gate, or its behaviour, is on in a release by default."""
     return state_at(GATES_BY_RELEASE[gate], release)[0] in "T+"
 
 
 def why_refused(settings: Mapping[str, bool], release: Release) -> str:
-    """Why a release does not start with gates that are set so; "" where it does."""
+    """Returns why a release does not start with these settings of gates; "" if it does."""
     for gate, on in settings.items():
         state = state_at(GATES_BY_RELEASE[gate], release)
         if state in "-+":
@@ -198,7 +198,7 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
 
 
 def _who_has(gate: str) -> str:
-    """Which releases have a gate, in words."""
+    """Returns the releases that have a gate, in words."""
     having = [each for each in RELEASES if state_at(GATES_BY_RELEASE[gate], each) not in "-+"]
     if not having:
         return ""

@@ -1,4 +1,4 @@
-"""The releases of Kueue that are known, and histories: since which of them something is as it is."""
+"""The known releases of Kueue, and histories of changes by release."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from typing import NamedTuple
 from harness.base.errors import OptionError
 
 _NEWEST_PATCHES = {13: 10, 14: 8, 15: 8, 16: 9, 17: 8, 18: 6, 19: 2}
-"""Minor version -> its newest patch that was read and recorded."""
+"""Minor version -> the newest patch release that was read and recorded."""
 
 _COMMIT = "ff69552"
 _RELEASE = re.compile(r"v?0\.(\d+)(?:\.(\d+))?")
 
 
 class Release(NamedTuple):
-    """A release of Kueue, 0.`minor`.`patch`; the newest is a commit on its way to 0.20."""
+    """A release of Kueue, 0.`minor`.`patch`; the newest one is a commit on the way to 0.20."""
 
     minor: int
     patch: int
 
     def __str__(self) -> str:
-        """As Kueue's tags name it."""
+        """Returns the release as Kueue's tags name it."""
         return _COMMIT if self == NEWEST else f"v0.{self.minor}.{self.patch}"
 
 
 NEWEST = Release(20, 0)
-"""The newest that was recorded."""
+"""The newest recorded release."""
 
 RELEASES = (
     *(Release(minor, patch) for minor, most in _NEWEST_PATCHES.items() for patch in range(most + 1)),
     NEWEST,
 )
-"""All that are known, in order."""
+"""All known releases, in order."""
 
 
 def release_named(text: str) -> Release:
-    """The release that a text names: `v0.17.8`; `v0.17` for its newest known patch; or `ff69552`.
+    """Returns the release that a text names: `v0.17.8`; `v0.17` for its newest known patch; or `ff69552`.
 
     Raises:
-        OptionError: no known release.
+        OptionError: the text names no known release.
     """
     found = _RELEASE.fullmatch(text)
     if found is not None:
@@ -58,7 +58,7 @@ def release_named(text: str) -> Release:
 
 
 def nearest_release(text: str) -> Release | None:
-    """The known release that is nearest to the one a text names, not above it if any is; None for no name."""
+    """Returns the known release nearest to the named one, at or below it if possible; None for no name."""
     found = re.match(r"v?0\.(\d+)\.(\d+)(?![\w.])", text)
     if found is None:
         return NEWEST if text.startswith(_COMMIT) else None
@@ -70,11 +70,12 @@ def nearest_release(text: str) -> Release | None:
 
 @cache
 def state_at(history: str, release: Release) -> str:
-    """What a history says of a release.
+    """Returns the state of a history in a release.
 
     Args:
-        history: changes in order, each with the first release that has it: `15.6=T 16=- 16.3=T`. Whatever was
-            added to older minor versions later on begins anew with the next one.
+        history: changes in order, each with the first release that has it: `15.6=T 16=- 16.3=T`. A change
+            that
+            was backported to an older minor version is repeated for the next one.
         release: the release.
 
     Returns:

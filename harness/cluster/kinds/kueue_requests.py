@@ -1,4 +1,4 @@
-"""Requests as Kueue counts them for its quotas: some left out, some turned into others, devices by class.
+"""The requests that Kueue counts for its quotas: some excluded, some transformed, devices by class.
 
 Upstream: `dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937);
 `validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941).
@@ -18,7 +18,7 @@ from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
 _MOST_MAPPINGS, _MOST_CLASSES = 16, 8
-"""Kueue takes no more."""
+"""Kueue accepts no more than these."""
 
 _RETAIN, _REPLACE = "Retain", "Replace"
 
@@ -26,13 +26,13 @@ _RETAIN, _REPLACE = "Retain", "Replace"
 @final
 @fixed()
 class Transformation(Value):
-    """What a resource that pods request counts as.
+    """The transformation of a resource that pods request.
 
     Attributes:
         source: the resource.
-        replaces: whether it does not count itself.
-        multiply_by: a resource by whose request the outputs are multiplied, where there is one; "" for none.
-        outputs: resource -> how much of it counts for one unit of the source, cores for cpu.
+        replaces: whether the resource itself does not count.
+        multiply_by: a resource by whose request the outputs are multiplied; "" for none.
+        outputs: resource -> the amount that counts for one unit of the source, in cores for cpu.
     """
 
     source: str
@@ -44,13 +44,13 @@ class Transformation(Value):
 @final
 @fixed()
 class Counting(Value):
-    """How Kueue counts the requests of a pod.
+    """The rules by which Kueue counts the requests of a pod.
 
     Attributes:
-        excluded: beginnings of names; resources that begin so do not count.
-        transformations: what counts as something else, each source once.
+        excluded: prefixes of resource names; these resources do not count.
+        transformations: the transformations, each source once.
         devices: DeviceClass -> a resource; each device of the class counts as one of it.
-        measured: those of these classes whose devices count as what they hold, which is not known.
+        measured: those of these classes whose devices count by their content, which is unknown.
     """
 
     excluded: tuple[str, ...] = ()
@@ -61,16 +61,18 @@ class Counting(Value):
     def counted(
         self, requests: Mapping[str, int], *, exact: bool = True, keeps_inputs: bool = True
     ) -> Mapping[str, int]:
-        """What the requests of one pod count as, in the amounts of the model.
+        """Returns the counted requests of one pod, in the amounts of the model.
 
-        Outputs are added up before they are rounded, and are never negative. Those of a resource that is
-        requested as well are added to its request.
+        Outputs are added up before they are rounded, and are never negative. If a resource is requested as
+        well, its
+        outputs are added to its request.
 
         Args:
             requests: resource -> amount of one pod.
-            exact: whether a fraction of a source gives a fraction of its outputs; before PR 12953 sources,
-                and what they are multiplied by, were rounded up to whole units.
-            keeps_inputs: whether a source that is retained counts as it is requested; before PR 13986 it was
+            exact: whether a fraction of a source gives a fraction of its outputs. Before PR 12953, sources
+                and
+                multipliers were rounded up to whole units.
+            keeps_inputs: whether a retained source counts as it is requested. Before PR 13986 it was
                 multiplied, too.
         """
         if self.excluded:
@@ -94,7 +96,7 @@ class Counting(Value):
         return found
 
     def sentences(self) -> Iterator[str]:
-        """What counts as what, for people."""
+        """Yields sentences about how requests count, for people."""
         if self.excluded:
             yield f"resources that begin with {', '.join(self.excluded)} do not count"
         for each in self.transformations:
@@ -108,7 +110,7 @@ class Counting(Value):
 
 
 def read_counting(fields: Fields) -> Counting:
-    """The section `resources` of Kueue's Configuration."""
+    """Read the section `resources` of Kueue's Configuration."""
     found: dict[str, Transformation] = {}
     for item in fields.items("transformations"):
         source = item.string("input", required=True)
@@ -120,7 +122,10 @@ def read_counting(fields: Fields) -> Counting:
 
 
 def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """DeviceClass -> resource, and the classes with `sources`; these alone may be in several mappings."""
+    """Returns DeviceClass -> resource, and the classes with `sources`.
+
+    Only classes with `sources` may be in several mappings.
+    """
     mappings = fields.items("deviceClassMappings")
     if len(mappings) > _MOST_MAPPINGS:
         fields.fault("deviceClassMappings", f"has more than {_MOST_MAPPINGS} mappings")
@@ -146,7 +151,7 @@ def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:
 
 
 def _outputs(item: Fields) -> Mapping[str, Fraction]:
-    """Resource -> quantity; one below zero takes away from what other outputs give."""
+    """Returns resource -> quantity; a negative one reduces the sum of other outputs."""
     table = item.child("outputs")
     found = {}
     for name in table:
@@ -162,12 +167,12 @@ def _outputs(item: Fields) -> Mapping[str, Fraction]:
 
 
 def _quantity(resource: str, amount: int) -> Fraction:
-    """An amount of the model as a quantity: cpu in cores."""
+    """Returns an amount of the model as a quantity: cpu in cores."""
     return Fraction(amount, 1000) if resource == "cpu" else Fraction(amount)
 
 
 def _written(resource: str, value: Fraction) -> str:
-    """A quantity for people; a part of a unit as a decimal."""
+    """Returns a quantity for people; a part of a unit as a decimal."""
     whole = value.denominator == 1
     return format_amount(resource, round_up(resource, value)) if whole else f"{float(value):g}"
 

@@ -1,6 +1,6 @@
-"""Pod groups: pods that are placed together, and how many of them it takes at least.
+"""Pod groups: pods that are placed together, and the least number of them.
 
-A pod names its group with a label. Whether and how a group counts is the business of the policies.
+A pod names its group with a label. Policies decide whether and how a group counts.
 https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/scheduling/v1alpha1/types.go
 """
 
@@ -14,18 +14,18 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 LIGHTWEIGHT = "pod-group.scheduling.sigs.k8s.io"
-"""What the labels of groups without a manifest begin with; by itself it names a PodGroup too."""
+"""The prefix of labels for groups without a manifest; as a label of its own it names a PodGroup, too."""
 
 MIN_AVAILABLE_LABEL = f"{LIGHTWEIGHT}/min-available"
-"""How many pods it takes at least, for a group without a manifest."""
+"""The label with the least number of pods, for a group without a manifest."""
 
 NAME_LABELS = ("scheduling.x-k8s.io/pod-group", LIGHTWEIGHT, f"{LIGHTWEIGHT}/name")
-"""With one of these a pod names its group; the first one that it bears counts."""
+"""The labels by which a pod names its group; the first one that it bears counts."""
 
 
 @fixed()
 class PodGroup(Value):
-    """A PodGroup; `min_member` pods are placed together or none is."""
+    """A PodGroup; at least `min_member` pods are placed together, or none is."""
 
     name: str
     namespace: str
@@ -36,8 +36,8 @@ class Membership(NamedTuple):
     """The group that a pod belongs to.
 
     Attributes:
-        namespace, name: of the group; pods of several jobs may name it.
-        least: how many pods have to be placed together.
+        namespace, name: the group; pods of several jobs may name it.
+        least: how many pods must be placed together.
     """
 
     namespace: str
@@ -51,7 +51,7 @@ def group_name(labels: Mapping[str, str]) -> str:
 
 
 def min_available(labels: Mapping[str, str]) -> int | None:
-    """What a pod's label says of the size of its group; None when it is no whole number above 0."""
+    """Returns the size of a group as a pod's label gives it; None unless it is a whole number above 0."""
     text = labels.get(MIN_AVAILABLE_LABEL, "")
     found = int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0
     return found if 0 < found < 2**31 else None
@@ -60,9 +60,9 @@ def min_available(labels: Mapping[str, str]) -> int | None:
 def membership_of(
     namespace: str, labels: Mapping[str, str], groups: Mapping[tuple[str, str], PodGroup]
 ) -> Membership | None:
-    """The group of a pod: its PodGroup, else one whose size a label gives.
+    """Returns the group of a pod: its PodGroup, else a group whose size a label gives.
 
-    None when it names no group, or a group of unknown size.
+    Returns None if the pod names no group, or a group of unknown size.
     """
     name = group_name(labels)
     if not name:
@@ -73,7 +73,7 @@ def membership_of(
 
 
 def read_pod_group(fields: Fields, draft: Draft) -> None:
-    """A PodGroup of scheduler-plugins, under either of its API groups."""
+    """Read a PodGroup of scheduler-plugins, under either of its API groups."""
     metadata = read_metadata(fields)
     least = fields.child("spec").integer("minMember", 1, required=True, least=1)
     key = (metadata.namespace, metadata.name)

@@ -40,7 +40,7 @@ _POD_SET_LABELS = (
     "training.kubeflow.org/replica-type",
     "ray.io/group",
 )
-"""Labels of pods with the name of their pod set: Kueue's own, and those that it names pod sets by.
+"""Labels with the name of a pod's pod set: Kueue's own, and those after which Kueue names pod sets.
 
 https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """
@@ -49,7 +49,7 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def read_pod(fields: Fields) -> Pod:
-    """A Pod manifest, bound or pending."""
+    """Read a Pod, bound or pending."""
     metadata = fields.child("metadata")
     name = metadata.string("name", required=True)
     namespace = metadata.string("namespace", "default") or "default"
@@ -98,7 +98,7 @@ def read_pod(fields: Fields) -> Pod:
 
 
 def _grace_of_deletion(metadata: Fields, grace: int | None) -> int:
-    """How long a pod that was told to go had until it is gone, microseconds; else its own grace period."""
+    """Returns the time from a pod's deletion to its end, microseconds; else its own grace period."""
     name = "deletionGracePeriodSeconds"
     if name in metadata:
         return metadata.integer(name, least=0) * SECOND
@@ -115,24 +115,24 @@ def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
 
 
 def _kinds_of_owners(owners: Any) -> set[Any]:
-    """The kinds that the owner references of a pod name."""
+    """Returns the kinds that the owner references of a pod name."""
     several = owners if isinstance(owners, list) else ()
     return {each.get("kind") for each in several if isinstance(each, Mapping)}
 
 
 def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A Pod's manifest as that of a Pod which waits for a node."""
+    """Returns a Pod's manifest in the form of a Pod that waits for a node."""
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
     return {**manifest, "spec": spec, "status": {}}
 
 
 def _is_in_topology(annotations: Any) -> bool:
-    """Whether Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
+    """Returns True if Kueue places a pod in a topology: `IsTAS` of its pkg/util/tas."""
     return isinstance(annotations, Mapping) and any(name in annotations for name in TOPOLOGY_ANNOTATIONS)
 
 
 def read_scheduler(fields: Fields) -> str:
-    """The `schedulerName` of a pod or a profile, "" for that of Kubernetes' default scheduler."""
+    """Returns the `schedulerName` of a pod or a profile, "" for Kubernetes' default scheduler."""
     name = fields.string("schedulerName")
     return "" if name == DEFAULT_SCHEDULER else name
 
@@ -155,13 +155,13 @@ def read_pod_spec(
     requests: Amounts | None = None,
     limits: Amounts | None = None,
 ) -> PodSpec:
-    """A pod's `spec`.
+    """Read a pod's `spec`.
 
     Args:
-        fields: the spec; `nodeName` is not taken from it, for a bound pod's was chosen by a scheduler.
-        namespace: the pod's, which affinity terms mean when they name none.
-        labels: the pod's, for `matchLabelKeys`.
-        requests: what one pod asks for when no container says so, as in a trace.
+        fields: the spec; its `nodeName` is ignored, because for a bound pod a scheduler chose it.
+        namespace: the pod's namespace, for affinity terms that name none.
+        labels: the pod's labels, for `matchLabelKeys`.
+        requests: the requests of one pod if no container gives any, as in a trace.
         limits: the same for limits.
     """
     containers = [Container(item) for item in fields.items("containers")]
@@ -218,7 +218,7 @@ def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
 
 
 def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
-    """The QoS class of containers' requests and limits, from cpu and memory alone.
+    """Returns the QoS class for the containers' requests and limits, from cpu and memory alone.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
     """
@@ -236,29 +236,31 @@ def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
 
 
 def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str) -> PodSpec:
-    """The spec of a pod set's pods.
+    """Returns the spec of a pod set's pods.
 
     `pod_template` is a pod's `spec`, or a template with `metadata.labels` and `spec`; `tolerations` and
-    `affinity` stand for the fields of that name. Containers that request something decide the amounts, else
-    the trace's requests do, and an amount of 0 counts as not said.
+    `affinity`
+    stand for the fields of that name. If containers give requests, these decide the amounts. Otherwise the
+    trace's
+    requests do, and an amount of 0 counts as absent.
 
     Args:
         pod_set: the pod set.
-        namespace: its job's.
-        faults: where faults are added.
-        where: names the job in them.
+        namespace: the job's namespace.
+        faults: faults are added here.
+        where: names the job in faults.
     """
     fields = Fields(template_of(pod_set, faults, where), where, faults)
     return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
 
 
 def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
-    """The spec of a pod set's pods as a manifest would have it, without what the trace's requests say.
+    """Returns the spec of a pod set's pods as in a manifest, without the trace's requests.
 
     Args:
         pod_set: the pod set.
-        faults: where faults are added.
-        where: names the job in them.
+        faults: faults are added here.
+        where: names the job in faults.
     """
     template = _json(pod_set.pod_template, "pod_template", faults, where)
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
@@ -279,9 +281,9 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
 
 
 def manifest_of(pod_set: PodSet) -> Pod | None:
-    """The Pod of the manifests that a pod set stands for: `pod_template` is then its whole manifest.
+    """Returns the Pod of the manifests that a pod set stands for, whose `pod_template` is a whole manifest.
 
-    None for pods of a trace.
+    Returns None for pods of a trace.
     """
     manifest = _json(pod_set.pod_template, "pod_template", [], "")
     if not isinstance(manifest, Mapping) or "spec" not in manifest:

@@ -25,7 +25,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def read_required_nodes(fields: Fields) -> tuple[NodeSelectorTerm, ...] | None:
-    """The required node affinity of a `nodeAffinity`; None when there is none."""
+    """Read the required node affinity of a `nodeAffinity`; None if there is none."""
     if REQUIRED not in fields:
         return None
     required = fields.child(REQUIRED)
@@ -47,13 +47,13 @@ def _read_node_term(fields: Fields) -> NodeSelectorTerm:
 
 
 def read_preferred_nodes(fields: Fields) -> PreferredNodes:
-    """A preferred term of a `nodeAffinity`."""
+    """Read a preferred term of a `nodeAffinity`."""
     weight = fields.integer("weight", 1, required=True, least=1, most=100)
     return PreferredNodes(weight, _read_node_term(fields.child("preference")))
 
 
 def read_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PodAffinityTerm:
-    """A required term of a pod affinity or anti-affinity of a pod in `namespace` with `labels`."""
+    """Read a required term of the affinity or anti-affinity of a pod in `namespace` with `labels`."""
     key = fields.string("topologyKey", required=True)
     selector = _with_label_keys(_read_optional(fields, "labelSelector"), fields, labels)
     namespaces = fields.texts("namespaces")
@@ -66,13 +66,13 @@ def read_term(fields: Fields, namespace: str, labels: Mapping[str, str]) -> PodA
 def read_preferred_pods(
     fields: Fields, namespace: str, labels: Mapping[str, str], sign: int
 ) -> PreferredPods:
-    """A preferred term of a pod affinity (`sign` 1) or anti-affinity (-1)."""
+    """Read a preferred term of a pod affinity (`sign` 1) or anti-affinity (-1)."""
     weight = fields.integer("weight", 1, required=True, least=1, most=100)
     return PreferredPods(sign * weight, read_term(fields.child("podAffinityTerm"), namespace, labels))
 
 
 def read_spread(fields: Fields, labels: Mapping[str, str]) -> TopologySpreadConstraint:
-    """A topology spread constraint of a pod with `labels`."""
+    """Read a topology spread constraint of a pod with `labels`."""
     when = fields.choice(
         "whenUnsatisfiable", ("DoNotSchedule", "ScheduleAnyway"), "DoNotSchedule", required=True
     )
@@ -95,7 +95,7 @@ def _read_optional(fields: Fields, name: str) -> LabelSelector | None:
 def _with_label_keys(
     selector: LabelSelector | None, fields: Fields, labels: Mapping[str, str]
 ) -> LabelSelector | None:
-    """A selector narrowed by `matchLabelKeys` and `mismatchLabelKeys`, which mean the pod's own values."""
+    """Returns a selector narrowed by `matchLabelKeys` and `mismatchLabelKeys`, with the pod's own values."""
     own = [
         Requirement(key, operator, (labels[key],))
         for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn"))

@@ -1,4 +1,4 @@
-"""What a pod asks of the cluster: amounts, ports, and the rules about nodes and about other pods.
+"""A pod's demands on the cluster: amounts, ports, and rules about nodes and other pods.
 
 These are values only; `pod_reading.py` makes them from manifests and from the pod sets of a trace.
 """
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 DEFAULT_SCHEDULER = "default-scheduler"
 
 NamespaceLabels = Callable[[str], Mapping[str, str]]
-"""Answers the labels of a namespace, for namespace selectors."""
+"""Returns the labels of a namespace, for namespace selectors."""
 
 _NOTHING: Mapping[str, int] = Frozen({})
 _NO_LABELS: Mapping[str, str] = Frozen({})
 
 DEFAULT_CPU = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
-"""What kube-scheduler's score takes a container to use when it requests nothing: 100m, 200Mi."""
+"""The usage that kube-scheduler's score assumes for a container without requests: 100m, 200Mi."""
 
 
 @fixed()
@@ -39,12 +39,12 @@ class NodeSelectorTerm(Value):
 
     @property
     def names(self) -> frozenset[str] | None:
-        """The only names that a node may have; None where the term names none."""
+        """The only names that a node may have; None if the term names none."""
         named = [frozenset(each.values) for each in self.match_fields if each.operator == "In"]
         return frozenset.intersection(*named) if named else None
 
     def matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether a node of that name and these labels satisfies all expressions of the term."""
+        """Returns True if a node of that name and these labels satisfies all expressions of the term."""
         if not self.match_expressions and not self.match_fields:
             return False
         return all(requirement.matches(labels) for requirement in self.match_expressions) and all(
@@ -54,7 +54,7 @@ class NodeSelectorTerm(Value):
 
 @fixed()
 class PreferredNodes(Value):
-    """Nodes that a pod would rather run on, with the weight of the wish (1 to 100)."""
+    """Nodes that a pod prefers, with the weight of the preference (1 to 100)."""
 
     weight: int
     term: NodeSelectorTerm
@@ -66,9 +66,10 @@ class PodAffinityTerm(Value):
 
     Attributes:
         topology_key: the node label whose values are the domains.
-        selector: which pods; None matches none.
-        namespaces: where these pods are.
-        namespace_selector: further namespaces by their labels; an empty one means all, None means no further.
+        selector: selects the pods; None matches none.
+        namespaces: the namespaces of these pods.
+        namespace_selector: selects further namespaces by their labels. An empty one selects all, None selects
+            none.
     """
 
     topology_key: str
@@ -77,7 +78,7 @@ class PodAffinityTerm(Value):
     namespace_selector: LabelSelector | None = None
 
     def matches(self, namespace: str, labels: Mapping[str, str], labels_of: NamespaceLabels) -> bool:
-        """Whether a pod of that namespace with these labels is meant; `labels_of` knows namespaces."""
+        """Returns True if the term matches a pod of that namespace with these labels."""
         if self.selector is None or not self.selector.matches(labels):
             return False
         if namespace in self.namespaces:
@@ -87,7 +88,7 @@ class PodAffinityTerm(Value):
 
 @fixed()
 class PreferredPods(Value):
-    """Pods that a pod would rather be near to (weight > 0) or far from (weight < 0)."""
+    """Pods that a pod prefers to be near to (weight > 0) or far from (weight < 0)."""
 
     weight: int
     term: PodAffinityTerm
@@ -95,7 +96,7 @@ class PreferredPods(Value):
 
 @fixed()
 class TopologySpreadConstraint(Value):
-    """How unevenly matching pods may be spread over the domains of a topology key.
+    """A limit on how unevenly matching pods may be spread over the domains of a topology key.
 
     Attributes:
         required: True for `DoNotSchedule`, False for `ScheduleAnyway`.
@@ -115,14 +116,14 @@ class TopologySpreadConstraint(Value):
 
 @fixed()
 class HostPort(Value):
-    """A port that a pod takes of its node; the address 0.0.0.0 stands for all of the node's addresses."""
+    """A port that a pod takes on its node; the address 0.0.0.0 stands for all of the node's addresses."""
 
     protocol: str
     address: str
     port: int
 
     def conflicts(self, other: HostPort) -> bool:
-        """Whether two pods cannot have these ports on one node."""
+        """Returns True if two pods cannot use these ports on one node."""
         return (
             self.port == other.port
             and self.protocol == other.protocol
@@ -133,15 +134,15 @@ class HostPort(Value):
 @final
 @fixed()
 class PodSpec(Fixed):
-    """All that a scheduler reads of a pod's `spec`.
+    """The parts of a pod's `spec` that a scheduler reads.
 
     Attributes:
         requests: resource -> amount, which may be 0: the larger of all containers together and of each init
             container, plus the overhead.
-        scored_cpu, scored_memory: the same with defaults for containers that do not say, for scores.
-        host_ports: ports taken of the node.
+        scored_cpu, scored_memory: the same for scores, with defaults for containers without requests.
+        host_ports: ports taken on the node.
         node_name: the only node it may run on, or "".
-        required_nodes: None when there is no required node affinity; else one term must match.
+        required_nodes: None if there is no required node affinity; else one term must match.
         affinity, anti_affinity: required; every term counts.
         preferred_pods: preferred affinity, and anti-affinity with a negative weight.
         qos: Guaranteed, Burstable or BestEffort.
@@ -164,13 +165,13 @@ class PodSpec(Fixed):
 
     @property
     def node_names(self) -> frozenset[str] | None:
-        """The names of the only nodes that its node affinity may allow; None where some term names none."""
+        """The names of the only nodes that the node affinity may allow; None if a term names none."""
         named = [term.names for term in self.required_nodes or ()]
         known = [names for names in named if names is not None]
         return frozenset().union(*known) if known and len(known) == len(named) else None
 
     def allows(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether node selector and required node affinity match a node of that name and these labels."""
+        """True if node selector and required node affinity match a node of that name and these labels."""
         if any(labels.get(key) != value for key, value in self.node_selector.items()):
             return False
         return self.required_nodes is None or any(term.matches(name, labels) for term in self.required_nodes)
@@ -182,27 +183,28 @@ class Pod(Fixed):
     """A pod of the manifests.
 
     Attributes:
-        node: where it runs, or "" while it is pending.
-        nominated_node: where a preemption made room for it, or "".
-        priority: None when `spec.priority` is not given; then `priority_class` decides.
-        preempts: False for `preemptionPolicy: Never`; None when it is not given.
-        grace_period: microseconds; None when it is not given.
-        start: when it started, microseconds since 1970; None when it is not known.
+        node: its node, or "" while it is pending.
+        nominated_node: the node on which a preemption made room for it, or "".
+        priority: None if `spec.priority` is not given; then `priority_class` decides.
+        preempts: False for `preemptionPolicy: Never`; None if it is not given.
+        grace_period: microseconds; None if it is not given.
+        start: its start, microseconds since 1970; None if it is not known.
         terminating: whether it has a deletion timestamp.
-        gone_at: that timestamp, when it is gone at the latest, microseconds since 1970; None for none.
-        told_at: when it was told to go, microseconds since 1970; None where it was not, or nobody says it.
+        gone_at: its deletion timestamp, the latest time of its end, microseconds since 1970; None for none.
+        told_at: when its deletion was requested, microseconds since 1970; None if it was not, or is unknown.
         preempted: whether it carries kube-scheduler's condition that it was preempted.
         ended: whether its phase is Succeeded or Failed.
-        scheduler: which scheduler finds a node for it; "" for Kubernetes' default.
-        group: the pod group of kube-scheduler's own that it names; None where it names none.
+        scheduler: the scheduler that finds a node for it; "" for Kubernetes' default.
+        group: the pod group of kube-scheduler itself that it names; None if it names none.
         topology: whether Kueue has found its place in a topology, as its annotations say.
         of_daemon_set: whether an owner reference names a DaemonSet.
-        deadline: how long it may run at most, microseconds; None where it may run for ever.
-        workload: namespace and name of the Workload that it belongs to, "" for none.
-        pod_set, index: which pod set of its job it is of, and its number there, as its labels say; "" and
-            None where they do not.
-        lasting: whether it never ends by itself, as those of a DaemonSet.
-        named_as_workload: whether some Workload of the manifests has its namespace and name.
+        deadline: the longest that it may run, microseconds; None without a limit.
+        workload: namespace and name of its Workload, "" for none.
+        pod_set, index: its pod set within the job, and its number there, from its labels; "" and None if
+            these
+            do not tell.
+        lasting: whether it never ends by itself, such as the pods of a DaemonSet.
+        named_as_workload: whether a Workload of the manifests has the same namespace and name.
     """
 
     name: str
@@ -234,10 +236,10 @@ class Pod(Fixed):
 
     @property
     def key(self) -> str:
-        """Its namespace and name; after the word `pod` where a Workload has these, so that both are jobs."""
+        """Its namespace and name; prefixed by `pod` if a Workload has the same, so that both can be jobs."""
         return f"pod {self.full_name}" if self.named_as_workload else self.full_name
 
     @property
     def full_name(self) -> str:
-        """Its namespace and name, as its manifest has them."""
+        """Its namespace and name, as in its manifest."""
         return f"{self.namespace}/{self.name}"

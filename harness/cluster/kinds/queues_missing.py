@@ -11,12 +11,12 @@ REMEDY = "add what kubectl get -A -o yaml resourceflavors,clusterqueues,cohorts,
 
 
 def without_queues(workloads: Iterable[Workload], cluster_queues: Collection[str]) -> list[Workload]:
-    """The Workloads that have not ended, where there is no ClusterQueue at all."""
+    """Returns the Workloads that have not ended, if there is no ClusterQueue at all."""
     return [] if cluster_queues else [each for each in workloads if each.active and not each.finished]
 
 
 def check_queues(draft: Draft) -> None:
-    """Warn of Workloads that no manifest has a ClusterQueue for."""
+    """Warn about Workloads if the manifests have no ClusterQueue."""
     for each in without_queues(draft.workloads.values(), draft.cluster_queues):
         what = f"takes no part: the manifests have no ClusterQueue; {REMEDY}"
         draft.warnings.add("Workload", f"{each.namespace}/{each.name}", what)

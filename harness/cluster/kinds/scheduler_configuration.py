@@ -1,4 +1,4 @@
-"""What of a KubeSchedulerConfiguration changes decisions here."""
+"""The parts of a KubeSchedulerConfiguration that affect decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PREEMPTION_ALGORITHMS = MappingProxyType(
     {"Auto": "auto", "Default": "default-preemption", "ElasticQuota": "elasticquota", "None": "none"}
 )
-"""What ACK's `preemptionAlgorithm` may be, and the plugin that does so."""
+"""The values of ACK's `preemptionAlgorithm`, and the plugin for each."""
 
 
 LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"
@@ -29,11 +29,11 @@ LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO = "LeastAllocated", "MostAllocated", "
 
 @fixed()
 class ScoringStrategy(Value):
-    """How NodeResourcesFit scores nodes.
+    """The scoring of nodes by NodeResourcesFit.
 
     Attributes:
-        kind: whether nodes are better the less of them is allocated, the more is, or as `shape` says.
-        resources: which resources count, with their weights.
+        kind: whether nodes score higher if less is allocated, if more is, or as `shape` says.
+        resources: the resources that count, with their weights.
         shape: points of a line: percent of a resource that are allocated, and the score from 0 to 10.
     """
 
@@ -105,11 +105,12 @@ _ALL = "*"
 
 
 def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) -> SchedulerConfiguration:
-    """A KubeSchedulerConfiguration.
+    """Read a KubeSchedulerConfiguration.
 
     Args:
-        fields: of the object.
-        warn: hears in a sentence which plugin stays on that it switches off.
+        fields: the object.
+        warn: receives a sentence about each plugin that the configuration disables, but that stays enabled
+            here.
     """
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
@@ -147,7 +148,7 @@ def read_scheduler_configuration(fields: Fields, warn: Callable[[str], None]) ->
 
 
 def _scoring(fields: Fields) -> ScoringStrategy:
-    """A `scoringStrategy`, with the defaults that kube-scheduler fills in."""
+    """Read a `scoringStrategy`, with kube-scheduler's defaults."""
     kind = fields.choice("type", (LEAST_ALLOCATED, MOST_ALLOCATED, BY_RATIO), LEAST_ALLOCATED)
     resources = tuple(
         (item.string("name", required=True), item.integer("weight", least=0, most=100) or 1)
@@ -167,10 +168,11 @@ def _scoring(fields: Fields) -> ScoringStrategy:
 
 
 def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
-    """Whether a profile's plugins are without DefaultPreemption; hears of others that it is to be without.
+    """Returns True if a profile disables DefaultPreemption; warns about other plugins that it disables.
 
-    What is enabled at a point by its name is on, also where all are disabled. What one point says counts
-    before what is said of all points.
+    A plugin enabled by name at a point is on, even if all are disabled there. The setting of one point
+    precedes
+    the setting of all points.
     """
     off: dict[str, set[str]] = {}
     on: dict[str, set[str]] = {}
@@ -191,7 +193,7 @@ def _without_preemption(plugins: Fields, warn: Callable[[str], None]) -> bool:
 
 
 def _algorithm(fields: Fields, default: str | None) -> str | None:
-    """The `preemptionAlgorithm`, which must be given as one of those that there are; else the default."""
+    """Read the `preemptionAlgorithm`, which must be one of the known values; else the default."""
     if "preemptionAlgorithm" not in fields:
         return default
     return fields.choice("preemptionAlgorithm", tuple(PREEMPTION_ALGORITHMS), "Auto")

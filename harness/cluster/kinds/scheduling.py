@@ -1,4 +1,4 @@
-"""Reads what kube-scheduler works with: pods that run already, disruption budgets, its configuration."""
+"""Reads the input of kube-scheduler: running pods, disruption budgets, its configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.cluster.yaml.fields import Fields
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """A Pod; one that has ended holds nothing, and counts only for its Workload if it has succeeded."""
+    """Read a Pod. An ended one holds nothing, and counts only for its Workload if it has succeeded."""
     pod = read_pod(fields)
     if pod.ended:
         if fields.child("status").raw("phase") == "Succeeded":
@@ -23,19 +23,19 @@ def read_running_pod(fields: Fields, draft: Draft) -> None:
 
 
 def read_budget(fields: Fields, draft: Draft) -> None:
-    """A PodDisruptionBudget."""
+    """Read a PodDisruptionBudget."""
     budget = read_disruption_budget(fields)
     draft.disruption_budgets.add((budget.namespace, budget.name), budget, fields)
 
 
 def read_configuration(fields: Fields, draft: Draft) -> None:
-    """A KubeSchedulerConfiguration; a cluster has one."""
+    """Read a KubeSchedulerConfiguration; a cluster has one."""
     warn = partial(draft.warnings.add, "KubeSchedulerConfiguration", "")
     draft.schedulers.add("", read_scheduler_configuration(fields, warn), fields)
 
 
 def check_scheduling(draft: Draft) -> None:
-    """The rules that hold between pods and other objects."""
+    """Check the rules between pods and other objects."""
     for key, pod in draft.pods.items():
         if (
             pod.priority is None

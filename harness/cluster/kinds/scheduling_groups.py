@@ -2,7 +2,7 @@
 
 In v1.35 a Workload lists the groups of its pods, and a pod names both in `spec.workloadRef`. From v1.36 on a
 group is a PodGroup, which a pod names in `spec.schedulingGroup`. A Workload then has templates of groups
-only. Whether groups count is the business of the policies. Pages, below https://kubernetes.io/docs/:
+only. Policies decide whether groups count. Pages, below https://kubernetes.io/docs/:
 concepts/workloads/workload-api/ and .../policies/, concepts/workloads/pods/workload-reference/ (all as of
 v1.35), concepts/workloads/podgroup-api/, concepts/workloads/pods/scheduling-group/.
 """
@@ -16,7 +16,7 @@ from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.yaml.fields import Fields
 
 MOST_GROUPS = 8
-"""How many groups a Workload may list."""
+"""The most groups that a Workload may list."""
 
 GroupKey: TypeAlias = tuple[str, str, str]
 """Namespace, Workload ("" for a PodGroup) and name of a group."""
@@ -24,13 +24,14 @@ GroupKey: TypeAlias = tuple[str, str, str]
 
 @fixed()
 class SchedulingGroup(Value):
-    """A pod group of kube-scheduler's own.
+    """A pod group of kube-scheduler itself.
 
     Attributes:
-        name, namespace: of the group; within its Workload, if one lists it.
+        name, namespace: the group; the name is unique within its Workload, if one lists it.
         workload: the Workload that lists it, "" for a PodGroup.
-        min_count: how many of its pods have to be schedulable at the same time; None for the policy `basic`,
-            by which they are scheduled one by one.
+        min_count: how many of its pods must be schedulable at the same time. None for the policy `basic`,
+            which
+            schedules them one by one.
     """
 
     name: str
@@ -43,9 +44,9 @@ class GroupReference(NamedTuple):
     """The group that a pod's spec names, in the pod's namespace.
 
     Attributes:
-        name: of the group.
+        name: the group's name.
         workload: the Workload that lists it, "" for a PodGroup.
-        replica: pods that name one group of a Workload with different keys are as many groups.
+        replica: pods that name one group of a Workload with different keys form a group per key.
     """
 
     name: str
@@ -53,11 +54,11 @@ class GroupReference(NamedTuple):
     replica: str = ""
 
     def key(self, namespace: str) -> GroupKey:
-        """The group's, for a pod of that namespace."""
+        """Returns the key of the group, for a pod of that namespace."""
         return namespace, self.workload, self.name
 
     def text(self, namespace: str) -> str:
-        """What messages call the group."""
+        """Returns the name of the group in messages."""
         if not self.workload:
             return f"PodGroup {namespace}/{self.name}"
         replica = f", replica {self.replica}" if self.replica else ""
@@ -65,7 +66,7 @@ class GroupReference(NamedTuple):
 
 
 def read_group_reference(spec: Fields) -> GroupReference | None:
-    """The group that a pod's `spec` names; None where it names none, or is faulty there."""
+    """Read the group that a pod's `spec` names; None if it names none, or if the field is faulty."""
     if "workloadRef" in spec:
         if "schedulingGroup" in spec:
             spec.fault("schedulingGroup", "cannot be combined with workloadRef: a pod belongs to one group")
@@ -81,7 +82,10 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
 
 
 def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
-    """A Workload: in v1alpha1 it lists groups; later it has templates, and PodGroups are copies of them."""
+    """Read a Workload.
+
+    In v1alpha1 it lists groups. Later it has templates, and PodGroups are copies of them.
+    """
     if not fields.string("apiVersion").endswith("/v1alpha1"):
         return
     metadata = read_metadata(fields)
@@ -96,7 +100,7 @@ def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
 
 
 def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
-    """A PodGroup; what it has of its Workload's template is its own copy."""
+    """Read a PodGroup; its fields are its own copies of its Workload's template."""
     metadata = read_metadata(fields)
     found = SchedulingGroup(
         metadata.name, metadata.namespace, "", _read_policy(fields.child("spec"), "schedulingPolicy")
@@ -105,7 +109,7 @@ def read_scheduling_pod_group(fields: Fields, draft: Draft) -> None:
 
 
 def _read_policy(fields: Fields, name: str) -> int | None:
-    """The `minCount` of a group's policy, None for the policy `basic`; it has exactly one of the two."""
+    """Returns the `minCount` of a group's policy, None for the policy `basic`; exactly one must be given."""
     if name not in fields:
         fields.fault(name, "is missing")
         return None
@@ -121,7 +125,7 @@ def _read_policy(fields: Fields, name: str) -> int | None:
 
 
 def check_scheduling_groups(draft: Draft) -> None:
-    """Pods of the manifests that name a group which is not there."""
+    """Warn about Pods of the manifests that name a missing group."""
     for (namespace, name), pod in draft.pods.items():
         group = pod.group
         if group is not None and not pod.node and group.key(namespace) not in draft.scheduling_groups:
@@ -129,12 +133,13 @@ def check_scheduling_groups(draft: Draft) -> None:
 
 
 def missing(group: GroupReference, namespace: str) -> str:
-    """A group that is not there, and what comes of it.
+    """Returns a text about a missing group and the effect on its pods.
 
-    Page on workload references: pods that name a Workload or group which is not there stay pending; the page
-    on scheduling groups says the same of a PodGroup.
+    Page on workload references: pods that name a Workload or group which does not exist stay pending; the
+    page on
+    scheduling groups says the same of a PodGroup.
     """
     return (
-        f"{group.text(namespace)}, which is not there: its pods wait for ever where kube-scheduler's own "
-        "gangs are on, and are placed one by one where they are off"
+        f"{group.text(namespace)}, which does not exist: its pods wait for ever if kube-scheduler's own "
+        f"gangs are on, and are placed one by one if they are off"
     )

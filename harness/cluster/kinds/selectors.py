@@ -29,7 +29,7 @@ class Requirement(Value):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy the expression."""
+        """Returns True if labels satisfy the expression."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -60,7 +60,7 @@ class LabelSelector(Value):
         return bool(self.match_labels or self.match_expressions)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels satisfy the whole selector."""
+        """Returns True if labels satisfy the whole selector."""
         return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
             requirement.matches(labels) for requirement in self.match_expressions
         )
@@ -77,9 +77,9 @@ class Taint(Value):
 
 @fixed()
 class Toleration(Value):
-    """Tolerates taints; an empty key with `Exists` tolerates every key, an empty effect every effect.
+    """A toleration of taints; an empty key with `Exists` tolerates every key, an empty effect every effect.
 
-    `seconds` is for how long a pod stays on a node with a NoExecute taint; None for ever.
+    `seconds` is how long a pod stays on a node with a NoExecute taint; None for ever.
     """
 
     key: str = ""
@@ -89,7 +89,7 @@ class Toleration(Value):
     seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether this toleration covers a taint."""
+        """Returns True if this toleration covers a taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -139,7 +139,7 @@ def read_toleration(fields: Fields) -> Toleration:
 
 
 def read_taints(fields: Fields, name: str) -> tuple[Taint, ...]:
-    """A list of taints; two of one key and effect are a fault, as in Kubernetes."""
+    """Read a list of taints; two with the same key and effect are a fault, as in Kubernetes."""
     taints = tuple(read_taint(item) for item in fields.items(name))
     keys = [(taint.key, taint.effect) for taint in taints]
     for number, key in enumerate(keys):

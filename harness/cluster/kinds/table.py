@@ -1,4 +1,4 @@
-"""The kinds that a cluster is read from: a table of ours, and those that plugins bring."""
+"""The kinds that a cluster is read from: harness's own table, and the kinds that plugins add."""
 
 from __future__ import annotations
 
@@ -85,16 +85,17 @@ CHECKS: tuple[Callable[[Draft], None], ...] = (
     scheduling.check_scheduling,
     check_scheduling_groups,
 )
-"""Rules between objects of our kinds, checked once all of them were read, before those of plugins."""
+"""Rules between objects of harness's own kinds. They are checked after reading, before plugins' rules."""
 
 
 class Kinds(Mapping[tuple[str, str], Kind]):
-    """API group and kind -> how it is read.
+    """API group and kind -> its description.
 
     Args:
-        brought: kinds that plugins bring; by default those of the installed ones, which are loaded when a
-            manifest is met that is of none of ours. They count whichever plugins a replay leaves out, so that
-            a manifest means the same in all of them.
+        brought: the kinds that plugins add. By default these are the kinds of the installed plugins, which
+            are
+            loaded when a manifest has none of harness's own kinds. They count even if a replay leaves the
+            plugins out, so that a manifest always means the same.
     """
 
     def __init__(self, brought: Mapping[tuple[str, str], Kind] | None = None) -> None:
@@ -116,4 +117,4 @@ class Kinds(Mapping[tuple[str, str], Kind]):
 
 
 KINDS = Kinds()
-"""Our kinds and those of installed plugins."""
+"""The kinds of harness and of installed plugins."""

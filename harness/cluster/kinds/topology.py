@@ -11,12 +11,12 @@ from harness.cluster.model import ResourceFlavor
 from harness.cluster.yaml.fields import Fields
 
 PODSET = "kueue.x-k8s.io/podset-"
-"""What the annotations begin with by which the pods of a pod set ask for a topology."""
+"""The prefix of annotations by which the pods of a pod set request a topology."""
 
 TOPOLOGY_ANNOTATIONS = tuple(
     f"{PODSET}{name}-topology" for name in ("required", "preferred", "unconstrained", "slice-required")
 )
-"""Those by which Kueue tells pods that it has found a place for."""
+"""The annotations by which Kueue recognises pods that it has found a place for."""
 
 
 @fixed()
@@ -32,7 +32,7 @@ class Topology(Value):
 
 
 def read_topology(fields: Fields, draft: Draft) -> None:
-    """A Topology: its levels."""
+    """Read a Topology: its levels."""
     name = read_metadata(fields).name
     levels: list[str] = []
     for item in fields.child("spec").items("levels"):
@@ -46,7 +46,7 @@ def read_topology(fields: Fields, draft: Draft) -> None:
 
 
 def check_topologies(draft: Draft) -> None:
-    """A topology that a flavor names has to exist; warn of what its nodes cannot be grouped by."""
+    """Check that the topology of each flavor exists; warn if its nodes cannot be grouped by it."""
     for name, flavor in draft.flavors.items():
         topology = draft.topologies.get(flavor.topology)
         if topology is not None:
@@ -57,7 +57,7 @@ def check_topologies(draft: Draft) -> None:
 
 
 def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:
-    """Warn of nodes without a label of a level, of none with all, and of values in several domains."""
+    """Warn about nodes without a level's label, flavors without a fit node, and values in several domains."""
     wanted = flavor.node_labels.items()
     own = [node for node in draft.nodes.values() if wanted <= node.labels.items()]
     for node in own:
@@ -84,7 +84,7 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
 
 
 def read_topology_request(fields: Fields) -> TopologyRequest:
-    """A `topologyRequest`; a single layer of slices may be written without a list."""
+    """Read a `topologyRequest`; a single layer of slices may be written without a list."""
     layers = tuple(
         SliceLayer(item.string("topology", required=True), item.integer("size", 1, required=True, least=1))
         for item in fields.items("podsetSliceRequiredTopologyConstraints")

@@ -1,4 +1,4 @@
-"""Reads in which domains of a topology the pods of an admitted Workload are: its `topologyAssignment`.
+"""Reads a `topologyAssignment`: the domains that hold the pods of an admitted Workload.
 
 v1beta1 lists domains. v1beta2 lists slices of domains. A slice writes values and numbers of pods once if they
 are the same throughout, and values share a prefix and a suffix.
@@ -15,21 +15,21 @@ _MOST_DOMAINS = 100_000
 
 
 class DomainPods(NamedTuple):
-    """How many pods are in a domain, which is a value for each level of the assignment."""
+    """The number of pods in a domain, given by a value for each level of the assignment."""
 
     values: tuple[str, ...]
     pods: int
 
 
 class TopologyAssignment(NamedTuple):
-    """The domains in which the pods of a pod set are, and the levels that these have values for."""
+    """The domains that hold the pods of a pod set, and the levels of their values."""
 
     levels: tuple[str, ...]
     domains: tuple[DomainPods, ...]
 
 
 def read_topology_assignment(fields: Fields) -> TopologyAssignment | None:
-    """A `topologyAssignment`; None where it is absent."""
+    """Read a `topologyAssignment`; None if it is absent."""
     levels = fields.texts("levels")
     found = [
         DomainPods(item.texts("values"), item.integer("count", least=0)) for item in fields.items("domains")
@@ -52,7 +52,7 @@ def _slice(fields: Fields) -> list[DomainPods]:
 
 
 def _values(fields: Fields, domains: int) -> Sequence[str]:
-    """The value that each domain of a slice has at one level."""
+    """Returns the value of each domain of a slice at one level."""
     individual = fields.child("individual")
     roots = _each(individual, "roots", domains, str)
     if roots is None:
@@ -62,7 +62,7 @@ def _values(fields: Fields, domains: int) -> Sequence[str]:
 
 
 def _each(fields: Fields, name: str, domains: int, kind: type) -> list[Any] | None:
-    """A list with one entry for each domain; None where there is none."""
+    """Returns a list with one entry for each domain; None if it is absent."""
     value = fields.raw(name)
     if value is None:
         return None

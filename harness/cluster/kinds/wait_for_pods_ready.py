@@ -1,4 +1,4 @@
-"""Reads `waitForPodsReady` of Kueue's Configuration: how long pods may take to be ready, and what then."""
+"""Reads `waitForPodsReady` of Kueue's Configuration: the time for pods to become ready, and what follows."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ _BASE, _MOST = 60, 3600
 """Kueue's defaults; v1beta1 has a shorter time-out."""
 
 _LONGEST = 10**9
-"""Seconds; more than thirty years are no backoff."""
+"""The longest backoff in seconds, more than thirty years."""
 
 
 @final
 @fixed()
 class WaitForPodsReady(Value):
-    """What becomes of workloads whose pods are not ready in time.
+    """The treatment of workloads whose pods are not ready in time.
 
     Attributes:
-        timeout: how long pods may take from the admission on until they are ready, microseconds.
-        recovery_timeout: how long they may take to be ready again once they were lost, microseconds; None
-            where nobody looks.
-        block_admission: whether nothing is admitted while some admitted workload is not ready.
-        limit: how often a workload is queued again; None without end.
-        backoff_base: how long it stays away from its queue for the first time, microseconds.
-        backoff_max: how long it stays away at most from the second time on, microseconds.
+        timeout: the time from admission for pods to become ready, microseconds.
+        recovery_timeout: the time for lost pods to become ready again, microseconds; None without a limit.
+        block_admission: whether nothing is admitted while an admitted workload is not ready.
+        limit: how often a workload is requeued; None without a limit.
+        backoff_base: the first backoff before requeuing, microseconds.
+        backoff_max: the longest backoff from the second one on, microseconds.
     """
 
     timeout: int = _TIMEOUT
@@ -41,10 +40,13 @@ class WaitForPodsReady(Value):
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
-    """What a Configuration says of pods, None where nobody looks; and whether a time-out moves a workload.
+    """Read the treatment of unready pods, None if pods are not watched.
 
-    Since 0.19 Kueue fills in the section where it is absent, or null. In v1beta1 a switch in it turns it on,
-    and where that is off nothing else of it counts.
+    Also returns whether a time-out moves a workload in its queue. Since 0.19 Kueue fills in the section if it
+    is
+    absent or null. In v1beta1 a switch in the section turns it on. If the switch is off, the rest of the
+    section is
+    ignored.
 
     Args:
         fields: the Configuration.
@@ -74,7 +76,7 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
 
 
 def read_duration(fields: Fields, name: str) -> int | None:
-    """A duration in the units of Go, which has neither days nor weeks; None when absent or faulty."""
+    """Read a duration in the units of Go, which has neither days nor weeks; None if absent or faulty."""
     text = fields.string(name)
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Reads Kueue's Workload, v1beta1 and v1beta2: what a job asks for, what it was given, and how it stands."""
+"""Reads Kueue's Workload, v1beta1 and v1beta2: its requests, its admission and its status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.cluster.yaml.fields import Fields
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 DEADLINE = "activeDeadlineSeconds"
-"""How long a pod, or a Job, may run."""
+"""The field that limits how long a pod, or a Job, may run."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,7 +37,7 @@ class Condition(Value):
 
 @fixed()
 class PodSetAssignment(Value):
-    """What one pod set was admitted with: flavor of each resource, total amounts, number of pods, places."""
+    """The admission of one pod set: flavor of each resource, total amounts, number of pods, places."""
 
     name: str
     count: int
@@ -48,7 +48,7 @@ class PodSetAssignment(Value):
 
 @fixed()
 class Admission(Value):
-    """Where a Workload holds quota."""
+    """The quota that a Workload holds: its ClusterQueue and its assignments."""
 
     cluster_queue: str
     assignments: tuple[PodSetAssignment, ...]
@@ -59,20 +59,21 @@ class Workload(Value):
     """A Kueue Workload.
 
     Attributes:
-        created: microseconds since 1970; None when the manifest does not say.
+        created: microseconds since 1970; None if the manifest does not give it.
         queue: its LocalQueue.
         boost: the number in its priority-boost annotation, 0 if there is none.
-        active: False when it was deactivated.
+        active: False if it was deactivated.
         reclaimable: pod set -> pods that have ended and need no quota any more.
-        grace_period: the longest of its pods' times to end, microseconds; None where none says it.
-        time_left: how long it may still be admitted until it is deactivated, microseconds; None without end.
+        grace_period: the longest grace period of its pods, microseconds; None if none is given.
+        time_left: how long it may still be admitted until it is deactivated, microseconds; None without a
+            limit.
         gated_by: the text of its admission-gated-by annotation, "" if there is none.
         time_outs: how often its pods were not ready in time.
-        requeue_at: until when it stays away from its queue, microseconds since 1970; None where it does not.
-        deadline: how long its pods may run, microseconds; None where one of a pod set may run for ever.
-        began: since when its job runs, as the status of the job says, microseconds since 1970; None where the
-            dump does not have that.
-        ended: pod set -> further pods that have ended; they need no node any more, and hold their quota until
+        requeue_at: the end of its backoff, microseconds since 1970; None without a backoff.
+        deadline: how long its pods may run, microseconds; None if the pods of a pod set may run for ever.
+        began: the start of its job by the job's status, microseconds since 1970; None if the dump lacks the
+            job.
+        ended: pod set -> further pods that have ended. They need no node any more, and hold their quota until
             `reclaimable` counts them.
     """
 
@@ -105,42 +106,42 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """Whether it holds the quota of its admission; deactivated, it does until its pods are gone."""
+        """True if it holds the quota of its admission; a deactivated one does until its pods are gone."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self.is_true("Finished")
 
     @property
     def takes_part(self) -> bool:
-        """Whether it is not over: it has not ended, and if it was deactivated it still holds quota."""
+        """True if it still matters: it has not ended, and if it was deactivated, it still holds quota."""
         return self.holds_quota or (self.active and not self.finished)
 
     def over(self, pod_set: PodSet) -> int:
-        """How many pods of a pod set have ended and do not run again."""
+        """Returns how many pods of a pod set have ended and will not run again."""
         found = self.reclaimable.get(pod_set.name, 0) + self.ended.get(pod_set.name, 0)
         return min(found, pod_set.count)
 
     def is_true(self, condition: str) -> bool:
-        """Whether it has a condition with status True."""
+        """Returns True if it has a condition with status True."""
         found = self.conditions.get(condition)
         return found is not None and found.status
 
 
 def read_workload(fields: Fields, draft: Draft) -> None:
-    """A Workload: pending, holding quota, or finished."""
+    """Read a Workload: pending, holding quota, or finished."""
     found = workload_from(fields, draft.pod_sets)
     draft.workloads.add((found.namespace, found.name), found, fields)
 
 
 def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:
-    """A Workload from its manifest.
+    """Returns a Workload from its manifest.
 
     Args:
         fields: the manifest.
-        known: pod sets that were read before, by their text; Workloads that ask for the same share them.
+        known: pod sets that were read before, by their text; Workloads with equal requests share them.
     """
     metadata = read_metadata(fields)
     more = fields.child("metadata")
@@ -174,7 +175,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
 
 
 def _grace_period(spec: Fields) -> int | None:
-    """The longest time that pods of a pod set have to end after they are asked to."""
+    """Returns the longest grace period of any pod set's pods."""
     name = "terminationGracePeriodSeconds"
     pods = [item.child("template").child("spec") for item in spec.items("podSets")]
     times = [each.integer(name, least=0) * SECOND for each in pods if name in each]
@@ -182,19 +183,22 @@ def _grace_period(spec: Fields) -> int | None:
 
 
 def _deadline(spec: Fields) -> int | None:
-    """When the last of its pods has to end, by `activeDeadlineSeconds` of every pod set."""
+    """Returns when the last pod must end, by `activeDeadlineSeconds` of every pod set."""
     times = [read_deadline(item.child("template").child("spec")) for item in spec.items("podSets")]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 
 
 def read_deadline(spec: Fields) -> int | None:
-    """The `activeDeadlineSeconds` of a pod's `spec`, microseconds; None without one."""
+    """Returns the `activeDeadlineSeconds` of a pod's `spec` in microseconds; None without one."""
     return spec.integer(DEADLINE, least=1) * SECOND if DEADLINE in spec else None
 
 
 def _time_left(spec: Fields, status: Fields) -> int | None:
-    """What is left of `maximumExecutionTimeSeconds`; v1beta1 misspells what has passed of it."""
+    """Returns what is left of `maximumExecutionTimeSeconds`.
+
+    V1beta1 misspells the field for the used part.
+    """
     name = "maximumExecutionTimeSeconds"
     spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
     past = max(status.integer(each, least=0) for each in spellings)
@@ -215,7 +219,7 @@ def _pod_sets(spec: Fields, known: dict[str, tuple[PodSet, ...]]) -> tuple[PodSe
 
 
 def read_time(fields: Fields, name: str) -> int | None:
-    """A time as Kubernetes writes it, in microseconds since 1970; None when absent or faulty."""
+    """Returns a time as Kubernetes writes it, in microseconds since 1970; None if absent or faulty."""
     text = fields.raw(name)
     if text is None:
         return None
@@ -231,7 +235,7 @@ def read_time(fields: Fields, name: str) -> int | None:
 
 
 def read_pod_set(fields: Fields) -> PodSet:
-    """One of a Workload's `podSets`, or a mapping of the same shape: name, count, minCount, template."""
+    """Read one of a Workload's `podSets`, or a mapping of the same shape: name, count, minCount, template."""
     count = fields.integer("count", 1, least=0)
     least = fields.integer("minCount", count, least=1, most=max(1, count))
     template = fields.child("template")
@@ -255,13 +259,13 @@ def read_pod_set(fields: Fields) -> PodSet:
 
 
 def _topology(fields: Fields) -> TopologyRequest | None:
-    """A pod set's `topologyRequest`; None where it asks for nothing."""
+    """Returns a pod set's `topologyRequest`; None if it requests nothing."""
     found = read_topology_request(fields.child("topologyRequest"))
     return None if found == TopologyRequest() else found
 
 
 def _pod_limits(containers: list[Container]) -> dict[str, int]:
-    """What one pod is limited to; a resource that some container has no limit for is not limited."""
+    """Returns the limits of one pod; a resource that some container does not limit is not limited."""
     tables = [container.limits for container in containers]
     limited = (
         [resource for resource in tables[0] if all(resource in table for table in tables)] if tables else []
@@ -289,9 +293,9 @@ _OF_CONTAINERS: Mapping[str, tuple[str, ...]] = frozen(
 
 
 def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
-    """What else of a pod template tells two workloads apart for the scheduler; None in the usual case.
+    """Returns the rest of a pod template that affects scheduling; None in the usual case.
 
-    Where a pod's requests and limits are not simply those of its one container, its containers are kept.
+    If a pod's requests and limits are not simply those of its one container, its containers are kept.
     """
     rest = {name: spec.raw(name) for name in _SCHEDULING if name in spec}
     found = {name: _mappings(spec.raw(name)) for name in ("containers", "initContainers")}
@@ -306,7 +310,7 @@ def _rest_of_template(spec: Fields) -> dict[str, Any] | None:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """The mappings of a list; none of what is no list, which is a fault already."""
+    """Returns the mappings of a list; none if the value is no list, which is already a fault."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
@@ -337,13 +341,13 @@ def _read_admission(fields: Fields) -> Admission:
 
 
 def _gated_by(annotations: Any) -> str:
-    """An empty annotation is no gate."""
+    """Returns the gate in an annotation; an empty annotation is no gate."""
     text = annotations.get(ADMISSION_GATED_BY) if isinstance(annotations, Mapping) else None
     return text if isinstance(text, str) else ""
 
 
 def _boost(annotations: Any) -> int:
-    """Kueue takes an annotation that is no number for 0."""
+    """Returns the boost in an annotation; as in Kueue, a text that is no number counts as 0."""
     text = annotations.get(PRIORITY_BOOST, "0") if isinstance(annotations, Mapping) else "0"
     try:
         return int(text)

@@ -1,6 +1,7 @@
-"""A Slurm cluster as Kubernetes manifests: nodes, priority classes and quotas, and what these cannot say.
+"""Converts a Slurm cluster to Kubernetes manifests: nodes, priority classes and quotas.
 
-Slurm's own words decide: CPUs are threads, amounts of memory are MiB, shares divide what there is.
+Notes say what the manifests cannot express. Slurm's definitions hold: CPUs are threads, amounts of memory are
+MiB, shares divide what there is.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from harness.cluster.draft import Warnings
 
 
 class FromSlurm(NamedTuple):
-    """Manifests of a cluster, and what of Slurm's they do not say, in sentences."""
+    """Manifests of a cluster, and sentences about what they cannot express of Slurm's settings."""
 
     manifests: tuple[dict[str, Any], ...]
     notes: tuple[str, ...]
 
 
 def from_slurm(nodes: Path, *, qos: Path | None = None, associations: Path | None = None) -> FromSlurm:
-    """Manifests of a Slurm cluster.
+    """Returns the manifests of a Slurm cluster.
 
     Args:
-        nodes: what `scontrol show nodes` printed.
-        qos: what `sacctmgr -P show qos` printed, for priority classes.
-        associations: what `sacctmgr -P show assoc tree` printed, for quotas of accounts.
+        nodes: the output of `scontrol show nodes`.
+        qos: the output of `sacctmgr -P show qos`, for priority classes.
+        associations: the output of `sacctmgr -P show assoc tree`, for quotas of accounts.
 
     Raises:
-        ClusterError: a file that cannot be read or is malformed; every fault is named.
+        ClusterError: a file cannot be read or is malformed; lists every fault.
     """
     # Plugins read priority classes as Slurm prints them, and need nothing else of this.
     from harness.cluster.slurm.accounts import quota_manifests, read_accounts

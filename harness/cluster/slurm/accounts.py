@@ -1,4 +1,7 @@
-"""`sacctmgr -P show assoc` as quotas: a ClusterQueue an account, a cohort an account with others below it."""
+"""Converts `sacctmgr -P show assoc` to quotas.
+
+Accounts become ClusterQueues. Accounts with others below them become cohorts.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ class Account:
 
     Attributes:
         name: its name.
-        share: of its siblings' sum.
-        limit: what all its jobs together may hold, by resource; empty for no limit.
+        share: its share, relative to the sum over its siblings.
+        limit: resource -> the most that all its jobs together may hold; empty for no limit.
         users: the sum of the shares of its own users; 0 for none.
         below: accounts below it.
     """
@@ -52,14 +55,14 @@ class Account:
 
 
 def read_accounts(path: Path, notes: Warnings) -> list[Account]:
-    """The accounts at the top of the tree; `root`, which is everybody's, is not one of them.
+    """Returns the accounts at the top of the tree, without `root`, which contains all of them.
 
     Args:
-        path: what `sacctmgr -P show assoc tree` printed.
-        notes: where what quotas cannot say is added.
+        path: the output of `sacctmgr -P show assoc tree`.
+        notes: notes about what quotas cannot express are added here.
 
     Raises:
-        ClusterError: no such table, or malformed rows, all of them named.
+        ClusterError: there is no such table, or rows are malformed; lists all of them.
     """
     faults: list[Fault] = []
     rows = read_table(path, ("Account", "User", "Share"), ASSOCIATIONS)
@@ -136,12 +139,12 @@ def _say(kind: str, name: str, row: Row, notes: Warnings) -> None:
 def quota_manifests(
     accounts: Sequence[Account], capacity: Mapping[str, int], notes: Warnings
 ) -> Iterator[dict[str, Any]]:
-    """Flavor, cohorts and queues: nominal quotas are each account's share, and the rest is borrowed.
+    """Yields flavor, cohorts and queues; nominal quotas are each account's share, and the rest is borrowed.
 
     Args:
-        accounts: at the top of the tree.
-        capacity: resource -> what all nodes have together.
-        notes: where what quotas cannot say is added.
+        accounts: the accounts at the top of the tree.
+        capacity: resource -> the amount on all nodes together.
+        notes: notes about what quotas cannot express are added here.
     """
     yield flavor_manifest(_FLAVOR)
     notes.add(
@@ -161,7 +164,10 @@ def _level(
     own: int,
     name: str,
 ) -> Iterator[dict[str, Any]]:
-    """The queues and cohorts of accounts with one parent, which divide its part; `own` is its users'."""
+    """Yields the queues and cohorts of accounts with one parent, which divide the parent's part.
+
+    `own` is the share of the parent's own users.
+    """
     shares = (
         [own, *(account.share for account in accounts)] if own else [account.share for account in accounts]
     )
@@ -184,7 +190,7 @@ def _level(
 
 
 def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dict[str, int]:
-    """One's part of amounts; parts add up to all of it."""
+    """Returns the part at one place; the parts of all places add up to the whole amounts."""
     total = sum(shares) or len(shares)
     counts = list(shares) if sum(shares) else [1] * len(shares)
     before = sum(counts[:place])
@@ -196,7 +202,7 @@ def _part(capacity: Mapping[str, int], shares: Sequence[int], place: int) -> dic
 
 
 def _whole(resource: str, amount: int) -> int:
-    """Whole cores and MiB, so that parts are quantities that people read."""
+    """Returns an amount in whole cores or MiB, so that parts are readable quantities."""
     unit = {"cpu": 1000, "memory": 2**20}.get(resource, 1)
     return amount // unit * unit
 

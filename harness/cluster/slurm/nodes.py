@@ -1,4 +1,4 @@
-"""`scontrol show nodes` as Nodes."""
+"""Converts `scontrol show nodes` to Nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.cluster.slurm.tables import Row, gpus_of, read_blocks
 NODES = "scontrol show nodes"
 GPU = "nvidia.com/gpu"
 MODEL = "nvidia.com/gpu.product"
-"""The label with the type of a node's GPUs, as NVIDIA's feature discovery names it."""
+"""The label with the type of a node's GPUs, named as by NVIDIA's feature discovery."""
 
 _PODS = 110
 _MIB = 2**20
@@ -35,14 +35,14 @@ _UNUSABLE = (
 
 
 def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[str, int]]]:
-    """The nodes of a cluster as manifests, each with what can be used of it.
+    """Returns the nodes of a cluster as manifests, each with its usable amounts.
 
     Args:
-        path: what `scontrol show nodes` printed.
-        notes: where what Kubernetes cannot say is added.
+        path: the output of `scontrol show nodes`.
+        notes: notes about what Kubernetes cannot express are added here.
 
     Raises:
-        ClusterError: no such file, or nodes that are malformed, all of them named.
+        ClusterError: there is no such file, or nodes are malformed; lists all of them.
     """
     faults: list[Fault] = []
     found = [_node(row, faults, notes) for row in read_blocks(path, "NodeName", NODES)]
@@ -81,7 +81,7 @@ def _node(row: Row, faults: list[Fault], notes: Warnings) -> tuple[dict[str, Any
 
 
 def _gres(text: str) -> tuple[int, tuple[str, ...]]:
-    """GPUs and types of `gpu:a100:4(S:0-1),gpu:v100:2`."""
+    """Returns the number and the types of GPUs in a text such as `gpu:a100:4(S:0-1),gpu:v100:2`."""
     found = _GRES.findall(text)
     return sum(int(count) for _, count in found), tuple(sorted({model for model, _ in found if model}))
 
@@ -92,7 +92,7 @@ def _unusable(state: str) -> bool:
 
 
 def _say(row: Row, name: str, notes: Warnings) -> None:
-    """Name what of a node decides in Slurm and is not in the manifest."""
+    """Add notes about settings of a node that matter in Slurm and are not in the manifest."""
     said: Mapping[str, str] = {
         "features, which jobs may ask for": row.text("AvailableFeatures"),
         "Weight, by which Slurm prefers nodes": "" if row.text("Weight") == "1" else row.text("Weight"),

@@ -1,4 +1,4 @@
-"""`sacctmgr -P show qos` as PriorityClasses."""
+"""Converts `sacctmgr -P show qos` to PriorityClasses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.cluster.slurm.tables import read_table
 
 QOS = "sacctmgr -P show qos"
 _HIGHEST = 1_000_000_000
-"""The highest value of a PriorityClass that is not the system's."""
+"""The highest value of a PriorityClass that is not one of the system's."""
 
 _MODELLED = ("Name", "Priority", "Preempt", "PreemptMode", "Description", "ID")
 _NOTHING = ("", "00:00:00", "1.000000", "0")
@@ -26,9 +26,9 @@ class Qos(NamedTuple):
     Attributes:
         name: its name.
         priority: larger is more important.
-        preempts: which QOS its jobs preempt.
-        mode: what becomes of its jobs when they are preempted; `cluster` is the cluster's own mode.
-        limits: name of a limit or a factor -> its text, those that are set.
+        preempts: the QOS whose jobs its jobs preempt.
+        mode: the treatment of its jobs when they are preempted; `cluster` is the cluster's own mode.
+        limits: name of a limit or a factor -> its text, for those that are set.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Qos(NamedTuple):
 
 
 def read_qos(path: Path) -> list[Qos]:
-    """The QOS of a cluster.
+    """Returns the QOS of a cluster.
 
     Raises:
-        ClusterError: no such table, or malformed rows, all of them named.
+        ClusterError: there is no such table, or rows are malformed; lists all of them.
     """
     faults: list[Fault] = []
     found = [
@@ -68,11 +68,11 @@ def read_qos(path: Path) -> list[Qos]:
 
 
 def priority_classes(listed: Sequence[Qos], notes: Warnings) -> list[dict[str, Any]]:
-    """PriorityClasses that are called like the QOS; one that preempts nobody never preempts.
+    """Returns PriorityClasses with the names of the QOS; a QOS that preempts no other gets `Never`.
 
     Args:
         listed: the QOS.
-        notes: where what Kubernetes cannot say is added.
+        notes: notes about what Kubernetes cannot express are added here.
     """
     classes = {}
     for qos in listed:

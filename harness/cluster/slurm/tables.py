@@ -1,4 +1,4 @@
-"""What Slurm's tools print about a cluster: tables with bars between cells, and blocks of `Key=Value`."""
+"""Reads output of Slurm's tools about a cluster: tables with `|` between cells, `Key=Value` blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Row(Value):
 
     Attributes:
         place: its line, for messages.
-        cells: name -> text; blanks at the beginning of a cell are kept, for they tell the depth in a tree.
+        cells: name -> text; leading blanks of a cell are kept, because they tell the depth in a tree.
     """
 
     place: str
@@ -33,7 +33,7 @@ class Row(Value):
         return self.cells.get(name, "").strip()
 
     def count(self, name: str, faults: list[Fault], default: int = 0) -> int:
-        """A cell as a whole number; a fault, and the default, if it is none."""
+        """Returns a cell as a whole number; adds a fault and returns the default if it is not one."""
         text = self.text(name)
         if not text:
             return default
@@ -43,7 +43,7 @@ class Row(Value):
         return default
 
     def tres(self, name: str, faults: list[Fault]) -> dict[str, int]:
-        """A cell such as `cpu=4,mem=8G,gres/gpu:a100=2` as amounts by name, memory in bytes."""
+        """Returns a cell such as `cpu=4,mem=8G,gres/gpu:a100=2` as amounts by name, memory in bytes."""
         found: dict[str, int] = {}
         for part in filter(None, self.text(name).split(",")):
             resource, equals, amount = part.partition("=")
@@ -61,15 +61,15 @@ class Row(Value):
 
 
 def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
-    """The rows of a table as `sacctmgr -P` prints it.
+    """Returns the rows of a table as `sacctmgr -P` prints it.
 
     Args:
         path: the file.
-        needed: columns that it must have.
-        command: that prints it.
+        needed: the required columns.
+        command: the command that prints the table.
 
     Raises:
-        ClusterError: no such table, or rows with other columns than its head.
+        ClusterError: there is no such table, or rows have other columns than its header.
     """
     lines = list(_lines(path))
     names = [name.strip() for name in lines[0][1].split("|")]
@@ -91,15 +91,15 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
 
 
 def read_blocks(path: Path, first: str, command: str) -> list[Row]:
-    """The objects of a file of `scontrol show`, where each begins with a key.
+    """Returns the objects of a file of `scontrol show`.
 
     Args:
         path: the file.
         first: the key that begins an object.
-        command: that prints it.
+        command: the command that prints it.
 
     Raises:
-        ClusterError: no such file.
+        ClusterError: there is no such file.
     """
     rows: list[Row] = []
     cells: dict[str, str] = {}
@@ -119,7 +119,7 @@ def read_blocks(path: Path, first: str, command: str) -> list[Row]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file that are not blank, with their numbers."""
+    """Yields the lines of a text file that are not blank, with their numbers."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
@@ -132,7 +132,10 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def gpus_of(amounts: Mapping[str, int]) -> tuple[int, tuple[str, ...]]:
-    """How many GPUs amounts of TRES tell, and their types; in all and by type they are the same ones."""
+    """Returns the number of GPUs in amounts of TRES, and their types.
+
+    The total and the amounts by type count the same GPUs.
+    """
     typed = {name[len("gres/gpu:") :]: size for name, size in amounts.items() if name.startswith("gres/gpu:")}
     count = amounts.get("gres/gpu", sum(typed.values()))
     return count, tuple(sorted(name for name, size in typed.items() if size))

@@ -1,1 +1,1 @@
-"""YAML as Kubernetes reads it, the files it is in, and its fields."""
+"""YAML as Kubernetes reads it: files, documents and fields."""

@@ -28,7 +28,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _TOO_DEEP_FOR_LIBYAML = "exceeded maximum nesting depth"
-"""What libyaml says at 1,000 levels since PyYAML 6.0.4; of flow lists, before it has told of any level."""
+"""libyaml's message at 1,000 levels since PyYAML 6.0.4; flow lists give it before any level is reported."""
 
 _LARGEST_EXPANSION = 1_000_000
 _LONGEST_WORD = 40
@@ -52,15 +52,15 @@ class Document(Value):
 
 
 def read_specification(path: Path, what: str, *, hint: str | None = None) -> tuple[Any, bytes]:
-    """The content of a file that holds one document, and its bytes.
+    """Returns the content of a file with one document, and the file's bytes.
 
     Args:
         path: the file.
-        what: what messages call such a document, such as "a specification".
-        hint: where it is described.
+        what: the name of such a document in messages, such as "a specification".
+        hint: where the document is described.
 
     Raises:
-        SpecError: it cannot be read, or holds something else.
+        SpecError: the file cannot be read, or holds something else.
     """
 
     def faulty(*faults: Fault) -> SpecError:
@@ -84,11 +84,11 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
 
 
 def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool]:
-    """The documents of a manifest file, without empty ones, and whether they are all there.
+    """Returns the documents of a manifest file, without empty ones, and whether all could be read.
 
     Args:
         text: YAML of one or more documents, or JSON objects one after the other.
-        faults: where faults are added; a document that cannot be read to its end is left out.
+        faults: faults are added here; a document that cannot be read to its end is left out.
     """
     documents: list[Document] = []
     complete, expanded, number = True, 0, 0
@@ -118,17 +118,18 @@ def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool
 def _leading_objects(
     chunk: str, line: int, number: int, faults: list[Fault]
 ) -> tuple[list[Document], int, str]:
-    """The JSON objects that text begins with, one after the other as `kubectl get -o json` prints each.
+    """Returns the JSON objects at the beginning of a text, such as `kubectl get -o json` prints.
 
     Args:
-        chunk: text without `---` but at its very beginning.
+        chunk: text with `---` at most at its very beginning.
         line: the number of its first line.
-        number: how many documents stand before it.
-        faults: where faults are added.
+        number: how many documents precede it.
+        faults: faults are added here.
 
     Returns:
-        The documents, and what of the text is no JSON, for YAML to read or to say what is wrong, with the
-        number of the line where it begins.
+        The documents, and the rest of the text that is no JSON, with the number of its first line. YAML then
+        reads
+        the rest, or says what is wrong.
     """
     documents: list[Document] = []
     at, counted = len(_MARK_TEXT) if chunk.startswith(_MARK_TEXT) else 0, 0
@@ -154,7 +155,7 @@ def _leading_objects(
 
 
 def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A mapping of pairs; names that are given twice are added to `twice`."""
+    """Returns a mapping of pairs; names that are given twice are added to `twice`."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         count = Counter(name for name, _ in pairs)
@@ -163,7 +164,7 @@ def _unique(twice: list[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """The text between `---` lines with the number of its first line; chunks without content are left out."""
+    """Yields the text between `---` lines with the number of its first line; without empty chunks."""
     starts = [mark.start() for mark in _MARK.finditer(text)]
     bounds = [0, *starts, len(text)]
     line = 1
@@ -175,12 +176,12 @@ def _chunks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_empty(text: str) -> bool:
-    """Whether text has no content: only comments, directives, and marks of where documents begin and end."""
+    """True if a text has no content: only comments, directives, and marks of document beginnings and ends."""
     return all(_NO_CONTENT.fullmatch(row) for row in text.split("\n"))
 
 
 class _FatalError(Exception):
-    """A fault after which the rest of a document means nothing."""
+    """A fault after which the rest of a document cannot be read."""
 
 
 @dataclass(slots=True)
@@ -188,7 +189,7 @@ class _Anchored:
     """A value that aliases can refer to.
 
     Attributes:
-        size: how many values it has with all aliases expanded; 0 until its end was read.
+        size: the number of its values with all aliases expanded; 0 until its end was read.
     """
 
     value: Any
@@ -198,10 +199,10 @@ class _Anchored:
 class _Builder:
     """Builds the value of one document from the events of PyYAML's loader.
 
-    PyYAML's own composer is not used: it refuses an anchor that is given again, which YAML allows.
+    PyYAML's own composer is not used: it refuses a repeated anchor, which YAML allows.
 
     Attributes:
-        broken: whether it could not be read to its end.
+        broken: whether the document could not be read to its end.
         expanded: how many values aliases have made in this document and those before it.
     """
 
@@ -217,7 +218,7 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
 
     def build(self, chunk: str) -> Any:
-        """The document's value; what is wrong with it is in `faults` afterwards."""
+        """Returns the document's value; adds whatever is wrong with it to `faults`."""
         try:
             return self._document(_Loader(chunk).get_event)
         except _FatalError as error:
@@ -252,7 +253,7 @@ class _Builder:
         return event
 
     def _value(self, event: Any) -> Any:
-        """The value that begins with an event, read to its end."""
+        """Returns the value that begins with an event, after reading to its end."""
         self._made += 1
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -300,7 +301,7 @@ class _Builder:
         return value if isinstance(value, str) else json.dumps(value)
 
     def _merge(self, found: dict[str, Any], merged: set[str], value: Any) -> None:
-        """Lay mappings over what stands above, as Kubernetes does; of a list the first one wins."""
+        """Merge mappings into the entries above, as Kubernetes does; of a list the first mapping wins."""
         mappings = value if isinstance(value, list) else [value]
         if not all(isinstance(mapping, dict) for mapping in mappings):
             self._fault("'<<' must be followed by a mapping or a list of mappings")

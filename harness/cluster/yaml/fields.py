@@ -1,4 +1,4 @@
-"""Reads a manifest field by field: typed, with all faults collected, and nothing left unread in silence."""
+"""Reads a manifest field by field, with types; collects all faults, and reports unread fields."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from harness.cluster.yaml.scalars import Word
 
 
 class WebhookFault(Fault):
-    """A fault that a cluster's admission webhooks find; a component that got the object works with it."""
+    """A fault that a cluster's admission webhooks find; a component accepts an object with it."""
 
 
 class Fields:
     """A mapping of a manifest that is being read.
 
-    A getter notes the field as read, and answers its value or the default. It adds a fault (instead of
-    raising) when the value has the wrong type, so that one pass finds everything. `unread()` tells what
-    nobody asked for.
+    A getter notes the field as read, and returns its value or the default. It adds a fault (instead of
+    raising) if
+    the value has the wrong type, so that one pass finds everything. `unread()` returns the fields that no
+    getter
+    read.
 
     Args:
         value: the mapping; anything else is a fault.
         where: file, document and object, for messages.
-        faults: where faults are collected.
+        faults: faults are added here.
         path: the field path that leads here, such as `spec.template`.
-        with_words: the mappings of the same object in which `words` are; None for a new object.
+        with_words: the mappings of the same object that contain `words`; None for a new object.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Fields:
         return ": ".join(part for part in (self.where, path) if part)
 
     def raw(self, name: str) -> Any:
-        """A field as it stands, noted as read; None when absent."""
+        """Returns a field unchanged and notes it as read; None if absent."""
         self._read.add(name)
         return self._mapping.get(name)
 
@@ -134,7 +136,7 @@ class Fields:
         return default
 
     def quantity(self, name: str) -> Fraction | None:
-        """The exact value of a quantity >= 0; None when absent or faulty."""
+        """Returns the exact value of a quantity >= 0; None if absent or faulty."""
         value = self.raw(name)
         if value is None:
             return None
@@ -152,7 +154,7 @@ class Fields:
         return quantity
 
     def amount(self, name: str, resource: str) -> int | None:
-        """A quantity of a resource as an amount >= 0; None when absent or faulty."""
+        """Returns a quantity of a resource as an amount >= 0; None if absent or faulty."""
         quantity = self.quantity(name)
         amount = None if quantity is None else round_up(resource, quantity)
         if amount is not None and amount > UNLIMITED:
@@ -161,7 +163,7 @@ class Fields:
         return amount
 
     def quota(self, name: str, resource: str) -> int | None:
-        """A quantity of a resource as Kueue counts quota: what does not fit 64 bits is `UNLIMITED`."""
+        """Returns a quantity as Kueue counts quota: `UNLIMITED` if it does not fit 64 bits."""
         quantity = self.quantity(name)
         return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
 
@@ -187,11 +189,11 @@ class Fields:
         return ()
 
     def child(self, name: str) -> Fields:
-        """A field that is a mapping itself; empty when absent."""
+        """Returns a field that is a mapping itself; empty if absent."""
         return self._child(self.raw(name), name)
 
     def items(self, name: str) -> list[Fields]:
-        """A field that is a list of mappings; empty when absent."""
+        """Returns a field that is a list of mappings; empty if absent."""
         value = self.raw(name)
         if value is None:
             return []
@@ -201,7 +203,7 @@ class Fields:
         return [self._child(item, f"{name}[{number}]") for number, item in enumerate(value)]
 
     def ignore(self, *names: str) -> None:
-        """Note fields as read that need not be."""
+        """Note fields as read that need no reading."""
         self._read.update(names)
 
     def ignore_rest(self) -> None:
@@ -209,7 +211,7 @@ class Fields:
         self._read.update(self._mapping)
 
     def unread(self) -> list[str]:
-        """Paths of the fields that nobody asked for, here and below."""
+        """Returns paths of the fields that no getter read, here and below."""
         here = [
             f"{self.path}.{name}" if self.path else name
             for name in self._mapping
@@ -218,7 +220,7 @@ class Fields:
         return here + [path for child in self._children for path in child.unread()]
 
     def words(self) -> list[tuple[str, str]]:
-        """Paths of the fields, here and below, whose text is a word that Kubernetes takes for a boolean."""
+        """Returns paths of fields, here and below, whose text Kubernetes would read as a boolean."""
         if not self._with_words:
             return []
         return self._words + [found for child in self._children for found in child.words()]
@@ -241,7 +243,7 @@ _TEXT = frozenset({str})
 
 
 def _are_texts(names: Iterable[object]) -> bool:
-    """Whether all are texts, as nearly always."""
+    """Returns True if all are texts, as is nearly always so."""
     return _TEXT.issuperset(map(type, names)) or all(isinstance(name, str) for name in names)
 
 

@@ -1,9 +1,11 @@
-"""What a plain scalar of YAML is, by the rules of the library with which Kubernetes turns YAML into JSON.
+"""Resolves plain scalars of YAML by the rules of the library that Kubernetes uses to turn YAML into JSON.
 
-That is go.yaml.in/yaml/v2 below sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8), floats without
-base 60, timestamps as text. It takes the words of YAML 1.1 for booleans wherever they stand: `name: n` is
-`false`, and an API server refuses that as a name. Writers of YAML 1.2 and PyYAML leave such names plain. So a
-`Word` is text here where text is wanted, and a boolean where a boolean is.
+That library is go.yaml.in/yaml/v2 below sigs.k8s.io/yaml: integers as in Go (`010` and `0o10` are 8), floats
+without base 60, timestamps as text. It reads the words of YAML 1.1 as booleans anywhere: `name: n` is
+`false`,
+and an API server refuses that as a name. Writers of YAML 1.2 and PyYAML do not quote such names. So a `Word`
+is
+text here if the field wants text, and a boolean if it wants a boolean.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from typing import Any
 _NULLS = ("", "~", "null", "Null", "NULL")
 _SMALLEST = -(2**63)
 _LARGEST = {False: 2**64 - 1, True: 2**63 - 1}
-"""Of an integer without a sign, and of one with it."""
+"""The largest integer without a sign, and with a sign."""
 _LONGEST_INTEGER = 100
-"""Characters; what is longer has more than 64 bits, but for zeros before it."""
+"""The most characters of an integer; a longer one exceeds 64 bits, leading zeros apart."""
 _WITH_EXPONENT = 1e21
-"""From here on JSON writes a float with an exponent."""
+"""From this value on, JSON writes a float with an exponent."""
 BOOLEAN_FIELDS = frozenset(
     (
         "active",
@@ -70,17 +72,17 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 class NotFiniteError(ValueError):
-    """A plain scalar is infinite or no number, which JSON cannot say."""
+    """A plain scalar is infinite or NaN, which JSON cannot express."""
 
 
 class Word(str):
-    """A plain word that YAML 1.1 takes for a boolean and YAML 1.2 for text: y, yes, on, n, no or off."""
+    """A plain word that YAML 1.1 reads as a boolean and YAML 1.2 as text: y, yes, on, n, no or off."""
 
     __slots__ = ()
 
     @property
     def truth(self) -> bool:
-        """Which boolean it is to YAML 1.1."""
+        """The boolean that YAML 1.1 reads."""
         return self.lower() in ("y", "yes", "on")
 
 
@@ -97,10 +99,10 @@ _KNOWN: dict[str, Any] = {
 
 
 def resolved(text: str) -> Any:
-    """The JSON value of a plain scalar; a `Word` where YAML 1.1 and 1.2 differ.
+    """Returns the JSON value of a plain scalar; a `Word` if YAML 1.1 and 1.2 differ.
 
     Raises:
-        NotFiniteError: it has none.
+        NotFiniteError: there is no such JSON value.
     """
     if text in _KNOWN:
         return _KNOWN[text]
@@ -120,7 +122,7 @@ def resolved(text: str) -> Any:
 
 
 def reads_as_text(plain: str) -> bool:
-    """Whether Kubernetes reads a plain scalar as its own text."""
+    """Returns True if Kubernetes reads a plain scalar as its own text."""
     try:
         return plain != "<<" and type(resolved(plain)) is str
     except NotFiniteError:
@@ -128,7 +130,7 @@ def reads_as_text(plain: str) -> bool:
 
 
 def settled(content: Any) -> Any:
-    """A document with the booleans of YAML 1.1 for its words, where nothing tells what is wanted."""
+    """Returns a document with its words as the booleans of YAML 1.1, for places of unknown type."""
     if isinstance(content, Word):
         return content.truth
     if isinstance(content, Mapping):
@@ -137,7 +139,7 @@ def settled(content: Any) -> Any:
 
 
 def _integer(plain: str) -> int | None:
-    """An integer of 64 bits, with a sign or without, in the base that it begins with; else None."""
+    """Returns an integer of 64 bits, signed or unsigned, in the base that its prefix names; else None."""
     if len(plain) > _LONGEST_INTEGER:
         return None
     if _DECIMAL.fullmatch(plain):
@@ -154,7 +156,7 @@ def _integer(plain: str) -> int | None:
 
 
 def _float(plain: str) -> int | float | None:
-    """A float as JSON writes it: without a point where it is whole; None where it is beyond all floats."""
+    """Returns a float as JSON writes it: without a point if it is whole; None if it is out of range."""
     number = float(plain)
     if not isfinite(number):
         return None

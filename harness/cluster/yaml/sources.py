@@ -1,4 +1,4 @@
-"""From which files manifests are read: one or several, folders, standard input, plain or gzipped."""
+"""Finds the files to read manifests from: one or several, folders, standard input, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _HINT = "give a file or a folder of Kubernetes manifests, several with commas be
 
 
 def sources(path: Path) -> list[Path]:
-    """The files and folders that a path names: several may have commas between them.
+    """Returns the files and folders that a path names, separated by commas.
 
-    A path that is there as a whole is one, whatever its name is.
+    A path that exists as a whole is one, whatever its name.
 
     Raises:
         ClusterError: there is nothing before or after a comma.
@@ -30,15 +30,15 @@ def sources(path: Path) -> list[Path]:
         return [path]
     parts = [part.strip() for part in text.split(_BETWEEN)]
     if not all(parts):
-        raise ClusterError(text, [Fault("", "names nothing before or after a comma")], hint=_HINT)
+        raise ClusterError(text, [Fault("", "has an empty part before or after a comma")], hint=_HINT)
     return [Path(part) for part in parts]
 
 
 def files_of(path: Path) -> list[tuple[str, Path]]:
-    """The files to read, each with what it is called in messages: nothing where it is the only one.
+    """Returns the files to read, each with its name in messages, "" if it is the only one.
 
     Raises:
-        ClusterError: a folder is to be built by kustomize first, or holds no such file.
+        ClusterError: a folder must be built by kustomize first, or holds no manifest file.
     """
     several = sources(path)
     if len(several) == 1:
@@ -53,7 +53,7 @@ def files_of(path: Path) -> list[tuple[str, Path]]:
 
 
 def _in_folder(path: Path) -> list[tuple[str, Path]]:
-    """The files of a folder and of those in it, in the order of their paths, but for hidden ones."""
+    """Returns the files of a folder and its subfolders, in the order of their paths, without hidden ones."""
     found: list[tuple[str, Path]] = []
 
     def unreadable(error: OSError) -> None:
@@ -77,10 +77,10 @@ def _in_folder(path: Path) -> list[tuple[str, Path]]:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, unpacked if it is gzipped.
+    """Returns the text of a file, unpacked if it is gzipped.
 
     Raises:
-        ClusterError: it cannot be read, is no whole gzip file, or no text.
+        ClusterError: the file cannot be read, is an incomplete gzip file, or is no text.
     """
     try:
         data = standard_input() if path == STANDARD_INPUT else path.read_bytes()

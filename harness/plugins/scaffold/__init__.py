@@ -1,1 +1,1 @@
-"""The packages that `harness plugins new` writes: templates, and what fills them in."""
+"""The packages that `harness plugins new` writes: templates, and the code that fills them in."""

@@ -1,4 +1,4 @@
-"""Writes a package of a plugin that installs, passes its own tests and is used at once."""
+"""Writes the package of a plugin that installs, passes its own tests and can be used at once."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _COMMON = "package"
 _DEVICES = frozenset(
     ("aux", "con", "nul", "prn", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
 )
-"""What Windows takes for a device, so that nobody could check out a folder of that name there."""
+"""Names of devices in Windows: no folder of such a name could be checked out there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a package can bring.
+    """A kind of package.
 
     Attributes:
-        registry: what it is registered as.
-        about: what the template does, as the package's description.
+        registry: the kind of registration.
+        about: the package's description.
         use: the commands that use it, once it is installed; `{name}` is its name, `{trace}` a trace.
     """
 
@@ -75,23 +75,23 @@ KINDS: Mapping[str, Kind] = {
         ),
     ),
 }
-"""The option of `harness plugins new` -> what it writes."""
+"""The option of `harness plugins new` -> the kind of package that it writes."""
 
 
 def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
     """Write the package of a plugin into a new folder of that name.
 
     Args:
-        parent: where the folder is made.
-        name: what the plugin, and what it registers, is called.
+        parent: the parent of the folder.
+        name: the name of the plugin, and of what it registers.
         kind: one of `KINDS`.
-        plugins: those that are installed.
+        plugins: the installed plugins.
 
     Returns:
         The folder, which is there whole or not at all.
 
     Raises:
-        PluginError: it cannot be called that, or the folder is there already.
+        PluginError: the name is invalid or taken, or the folder already exists.
         OSError: the folder cannot be written.
     """
     folder = parent / name
@@ -117,16 +117,16 @@ def new_package(parent: Path, name: str, kind: str, plugins: Plugins) -> Path:
 
 
 def commands(name: str, kind: str, trace: str) -> list[str]:
-    """What to do next with a new package, as lines for a shell."""
+    """Returns the next commands for a new package, as lines for a shell."""
     install = [f"cd {name}", "python -m pip install -e '.[test]'", "python -m pytest"]
     return install + [each.format(name=name, trace=trace) for each in KINDS[kind].use]
 
 
 def _checked(name: str, kind: str, plugins: Plugins) -> str:
-    """The module's name.
+    """Returns the module's name.
 
     Raises:
-        PluginError: a plugin cannot be called that, or another one is.
+        PluginError: the name is invalid for a plugin, or taken by another.
     """
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise PluginError(
@@ -147,10 +147,10 @@ def _checked(name: str, kind: str, plugins: Plugins) -> str:
 
 
 def _check_import(name: str, module: str) -> None:
-    """Check that the package can be installed, and that Python would import no other module by its name.
+    """Check that the package can be installed, and that no other module has its name.
 
     Raises:
-        PluginError: it cannot, or would.
+        PluginError: it cannot, or another module has the name.
     """
     if iskeyword(module) or module in sys.stdlib_module_names or module == "pip":
         raise PluginError(f"{name!r} cannot be the name of a plugin: Python itself uses it")
@@ -177,7 +177,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def _templates(folder: Traversable, *above: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every template of a folder: the parts of its path, and its text."""
+    """Yields every template of a folder: the parts of its path, and its text."""
     for each in sorted(folder.iterdir(), key=lambda item: item.name):
         if each.is_dir():
             yield from _templates(each, *above, each.name)

@@ -1,1 +1,1 @@
-"""Tables of events, made of what was seen of a cluster."""
+"""Makes tables of events from observations of a cluster."""

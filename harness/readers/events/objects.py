@@ -1,4 +1,4 @@
-"""Events from a recording: what became of its quotas and nodes, from one version of an object to the next."""
+"""Makes events from a recording: the changes of quotas and nodes between versions of an object."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LISTED = "LISTED"
 
 
 class Told(NamedTuple):
-    """What a version of an object says.
+    """The content of one version of an object.
 
     Attributes:
         which: the object.
-        values: what it has one of.
-        states: what is so of it.
-        rest: what no row can say.
-        alone: whether it comes and goes by itself, so that rows can say that.
+        values: fields with exactly one value each.
+        states: states that hold or do not hold.
+        rest: the content that no row can express.
+        alone: whether the object comes and goes by itself, so that rows can express that.
     """
 
     which: Object
@@ -38,10 +38,10 @@ class Told(NamedTuple):
 
 
 def of_recording(folder: Path) -> Watched:
-    """What a recording says of how quotas and nodes changed.
+    """Returns what a recording shows about changes of quotas and nodes.
 
     Raises:
-        TraceError: it is damaged, or is none.
+        TraceError: it is damaged, or is no recording.
     """
     watched = Watched()
     rests: dict[Object, str] = {}
@@ -59,14 +59,16 @@ def of_recording(folder: Path) -> Watched:
                 if told.alone:
                     watched.gone(told.which, row.seen)
                 else:
-                    watched.lacks(f"{row.kind} {row.name} is gone, and no row can say that")
+                    watched.lacks(f"{row.kind} {row.name} was deleted, which a row cannot express")
                 continue
             new = told.alone and (row.event != _LISTED or row.kind in listed)
             watched.seen(told.which, row.seen, told.values, told.states, new=new)
             rest = json.dumps(told.rest, sort_keys=True)
             if rests.setdefault(told.which, rest) != rest:
                 rests[told.which] = rest
-                watched.lacks(f"{kind} {name} changed in what no row can say: a patch with a time can")
+                watched.lacks(
+                    f"{kind} {name} changed in a field that a row cannot express: use a patch with a time"
+                )
         if row.event != _LISTED:
             listed.add(row.kind)
     if not watched.objects:
@@ -75,18 +77,18 @@ def of_recording(folder: Path) -> Watched:
 
 
 def _gap(row: Row) -> str:
-    """For how long nobody watched."""
+    """Returns a sentence about the time that was not watched."""
     since = row.content.get("since")
     try:
         begin = int(datetime.fromisoformat(str(since)).timestamp()) * SECOND
     except ValueError:
-        return f"{row.kind}: nobody watched for a while: what changed then has the time at which it was seen"
+        return f"{row.kind}: nobody watched for a while: changes in that time are dated when they were seen"
     span = format_duration(row.seen - begin)
-    return f"{row.kind}: nobody watched for {span} from {since}: what changed then has the time of its end"
+    return f"{row.kind}: nobody watched for {span} from {since}: changes in that time are dated at its end"
 
 
 def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """A ClusterQueue, Cohort or LocalQueue."""
+    """Read a ClusterQueue, Cohort or LocalQueue."""
     kind, metadata = str(manifest.get("kind")), _map(manifest, "metadata")
     name = str(metadata.get("name"))
     if kind == "LocalQueue":
@@ -109,7 +111,7 @@ def _kueue(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """An ElasticQuota, called as paths of knobs call it."""
+    """Read an ElasticQuota, under its name in paths of knobs."""
     metadata, spec = _map(manifest, "metadata"), _map(manifest, "spec")
     named = is_koordinators(metadata)
     name = metadata.get("name") if named else metadata.get("namespace") or "default"
@@ -118,7 +120,7 @@ def _elastic(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """The quotas of an ElasticQuotaTree."""
+    """Read the quotas of an ElasticQuotaTree."""
 
     def below(quota: Mapping[str, Any]) -> Iterator[Told]:
         children = [each for each in quota.get("children") or () if isinstance(each, Mapping)]
@@ -133,7 +135,7 @@ def _tree(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
-    """A Node: what it has, whether it is cordoned, and its taints but for that of a cordon."""
+    """Read a Node: its amounts, whether it is cordoned, and its taints except that of a cordon."""
     spec, status = _map(manifest, "spec"), _map(manifest, "status")
     amounts = _map(status, "allocatable") or _map(status, "capacity")
     values = {Field("resize", f"{resource}=", "0"): str(amount) for resource, amount in amounts.items()}
@@ -167,7 +169,7 @@ def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:
 
 
 def _scalars(spec: Mapping[str, Any], above: str = "") -> tuple[dict[Field, str], dict[str, Any]]:
-    """The fields of a spec that have one value, by path, and the others."""
+    """Returns the fields of a spec that have one value, by path, and the others."""
     found: dict[Field, str] = {}
     rest: dict[str, Any] = {}
     for name, value in spec.items():

@@ -34,7 +34,7 @@ _FOLLOWER = "follower"
 
 
 class _Key(NamedTuple):
-    """What a series is of."""
+    """The identity of a series."""
 
     metric: str
     owner: str
@@ -54,8 +54,9 @@ def of_answers(answers: Iterable[Iterable[Mapping[str, Any]]], source: str) -> W
     """What answers of Prometheus say of how quotas of ClusterQueues and nodes changed.
 
     Args:
-        answers: the series of each, with their samples in `values`; those of a metric in order of time.
-        source: where they come from, for messages.
+        answers: the series of each answer, with their samples in `values`; those of a metric in order of
+            time.
+        source: their origin, for messages.
 
     Raises:
         InputError: no answer has a nominal quota, or what a node can give.
@@ -127,7 +128,7 @@ def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
         }
         if knob != "quota" and metric not in endless and zero:
             watched.lacks(
-                f"a {knob} of 0 is taken for none, as releases of Kueue export it that do not say +Inf: "
+                f"a {knob} of 0 counts as none, because some releases of Kueue export it instead of +Inf: "
                 + ", ".join(sorted(zero))
             )
     watched.lacks(
@@ -136,10 +137,10 @@ def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
 
 
 def series_of(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The series of all answers in a file: answers of `query_range`, or of `query` with a range.
+    """Yields the series of all answers in a file: answers of `query_range`, or of `query` with a range.
 
     Raises:
-        ClusterError: the file cannot be read, or has something else.
+        ClusterError: the file cannot be read, or has other content.
     """
     from harness.readers.live.prometheus import is_series
 

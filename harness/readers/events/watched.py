@@ -1,4 +1,4 @@
-"""What was seen of objects over time, and the rows of a table of events that say how they changed."""
+"""Observations of objects over time, and the rows of a table of events that express their changes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _REMOVE = "remove"
 
 
 class Object(NamedTuple):
-    """What rows of a table call an object."""
+    """The name of an object in rows of a table."""
 
     kind: str
     name: str
 
 
 class Field(NamedTuple):
-    """What a row says of an object.
+    """A field of an object in rows.
 
     Attributes:
         name: the column `field`.
-        begins: what its value begins with, such as `cpu=`.
-        missing: its value where an object no longer has one; None where no row can say that.
+        begins: the prefix of its value, such as `cpu=`.
+        missing: its value for an object that no longer has the field; None if no row can express that.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Field(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row in its place: by time, then by object and field."""
+    """A row, sorted by time, then by object and field."""
 
     time: int
     object: Object
@@ -44,10 +44,10 @@ class _Row(NamedTuple):
 
 @dataclass
 class Watched:
-    """Collects what was seen, in order of time.
+    """Collects observations, in order of time.
 
     Attributes:
-        notes: what no row can say, sentence by sentence; each counts once.
+        notes: sentences about what no row can express, each once.
     """
 
     notes: dict[str, None] = field(default_factory=dict)
@@ -65,14 +65,14 @@ class Watched:
         *,
         new: bool = False,
     ) -> None:
-        """An object as it is at a time.
+        """Record an object's state at a time.
 
         Args:
             each: the object.
-            at: microseconds since 1970, not before any other that was given.
-            values: what it has one of at each time.
-            states: what is so of it, with the value of a row that says so.
-            new: whether it was not there before.
+            at: microseconds since 1970, not before any earlier observation.
+            values: fields with exactly one value at each time.
+            states: states that hold, each with the value of a row for it.
+            new: whether the object did not exist before.
         """
         self._begins(at)
         came_back = self._end(each, Field(_REMOVE), "", at)
@@ -96,23 +96,23 @@ class Watched:
                 spans.append([at, None])
 
     def gone(self, each: Object, at: int) -> None:
-        """An object is no longer there."""
+        """Record that an object no longer exists."""
         self._begins(at)
         if each in self._there:
             self._there.discard(each)
             self.span(each, Field(_REMOVE), "", at, None)
 
     def lacks(self, what: str) -> None:
-        """There is something that rows cannot say."""
+        """Add a note about something that rows cannot express."""
         self.notes[what] = None
 
     @property
     def objects(self) -> int:
-        """How many objects were seen."""
+        """The number of observed objects."""
         return len({each for each, _ in self._values} | {each for each, _, _ in self._spans})
 
     def rows(self) -> list[dict[str, str]]:
-        """The rows of the table. Of a field that never changed there is none."""
+        """Returns the rows of the table; a field that never changed has none."""
         found = [
             _Row(at, each, name, None, f"{name.begins}{value}")
             for (each, name), known in self._values.items()
@@ -146,7 +146,7 @@ class Watched:
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:
-        """End what was so; answers whether it was."""
+        """End a state; returns whether it held."""
         spans = self._spans.get((each, name, value), [])
         if not spans or spans[-1][1] is not None:
             return False

@@ -1,1 +1,1 @@
-"""Servers that are asked for what happened, and only read: a cluster's API server, and Prometheus."""
+"""Read-only clients of servers that know what happened: a cluster's API server, and Prometheus."""

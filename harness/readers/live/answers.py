@@ -1,7 +1,8 @@
-"""The body of an answer, with an end: this many bytes on the way and unpacked, so long a line, so much time.
+"""Reads the body of an answer within bounds: bytes sent and unpacked, length of a line, and time.
 
-A server can send without an end, or a byte at a time, or a few bytes that unpack to all the memory there is.
-Bodies are unpacked here, as the client would unpack each piece as a whole; only gzip is asked for.
+A server can send without an end, or a byte at a time, or a few bytes that unpack to more than the memory.
+Bodies
+are unpacked here, because the client would unpack each piece as a whole. Only gzip is requested.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 PIECE = 1 << 16
-"""Bytes of a piece, on the way and unpacked."""
+"""The size of a piece in bytes, both sent and unpacked."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Bounds(NamedTuple):
-    """What an answer is at most.
+    """The bounds of an answer.
 
     Attributes:
-        sent: bytes on the way.
+        sent: bytes sent.
         held: bytes unpacked.
         line: bytes of one line.
         seconds: from the request until the last byte.
@@ -34,15 +35,15 @@ class Bounds(NamedTuple):
 
 
 class UnreachedError(Exception):
-    """There is no answer, or not all of it."""
+    """There is no answer, or an incomplete one."""
 
 
 class BeyondError(UnreachedError):
-    """An answer is more than it may be; the message says which bound that is."""
+    """An answer exceeds a bound; the message says which one."""
 
 
 class LateError(UnreachedError):
-    """An answer takes longer than it may."""
+    """An answer takes too long."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the answer takes longer than {seconds:,.0f} s")
@@ -51,17 +52,17 @@ class LateError(UnreachedError):
 def body(
     pieces: Iterator[bytes], encoding: str, bounds: Bounds, clock: Callable[[], float]
 ) -> Iterator[bytes]:
-    """The unpacked pieces of a body.
+    """Yields the unpacked pieces of a body.
 
     Args:
-        pieces: as they came.
+        pieces: the pieces as received.
         encoding: the header Content-Encoding.
-        bounds: what they are at most.
+        bounds: their bounds.
         clock: seconds since the request.
 
     Raises:
-        BeyondError: they are more, or packed in another way than gzip.
-        LateError: they take longer.
+        BeyondError: the pieces exceed a bound, or are packed in another way than gzip.
+        LateError: they take too long.
     """
     plain = _unpacked(pieces, encoding, bounds, clock)
     held = 0
@@ -94,7 +95,7 @@ def _unpacked(
 
 
 def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
-    """What a piece holds, never much at once, whatever it unpacks to."""
+    """Yields the unpacked content of a piece, in small parts however much it is."""
     while not unpacker.eof:
         try:
             part = unpacker.decompress(piece, PIECE)
@@ -107,10 +108,10 @@ def _unzipped(unpacker: Any, piece: bytes) -> Iterator[bytes]:
 
 
 def lines(pieces: Iterator[bytes], bounds: Bounds) -> Iterator[bytes]:
-    """The lines of a body, each as soon as it is there; the last one may have no end.
+    """Yields the lines of a body, each as soon as it is complete; the last one may lack an end.
 
     Raises:
-        BeyondError: one is longer than it may be.
+        BeyondError: a line is too long.
     """
     begun = bytearray()
     for piece in pieces:
@@ -125,6 +126,6 @@ def lines(pieces: Iterator[bytes], bounds: Bounds) -> Iterator[bytes]:
 
 
 def stopwatch() -> Callable[[], float]:
-    """Seconds since now."""
+    """Returns a function that returns the seconds since this call."""
     begin = time.monotonic()
     return lambda: time.monotonic() - begin

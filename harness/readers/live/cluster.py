@@ -1,4 +1,4 @@
-"""The API server of a cluster: who asks it, by a kubeconfig or from within, and which kinds it has."""
+"""The API server of a cluster: the connection, by a kubeconfig or from within, and the kinds it has."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Kind(NamedTuple):
     """A kind of objects.
 
     Attributes:
-        name: as in manifests.
+        name: its name in manifests.
         api: its API version.
-        plural: as in paths.
+        plural: its name in paths.
         namespaced: whether its objects are in namespaces.
     """
 
@@ -34,7 +34,7 @@ class Kind(NamedTuple):
     namespaced: bool = True
 
     def path(self, namespace: str | None) -> str:
-        """Where its objects are, of all namespaces or of one."""
+        """Returns the path of its objects, of all namespaces or of one."""
         root = f"apis/{self.api}" if "/" in self.api else f"api/{self.api}"
         of_one = namespace and self.namespaced
         return f"{root}/namespaces/{namespace}/{self.plural}" if of_one else f"{root}/{self.plural}"
@@ -60,8 +60,8 @@ class ApiServer(NamedTuple):
     """A cluster that is only read.
 
     Attributes:
-        address: of its API server.
-        http: what asks it.
+        address: the address of its API server.
+        http: the client.
     """
 
     address: str
@@ -74,17 +74,18 @@ def connect(
     server: str | None = None,
     token_file: Path | None = None,
 ) -> ApiServer:
-    """The cluster of a kubeconfig, of an address, or that this runs in.
+    """Connect to a cluster: that of a kubeconfig, of an address, or the one that this process runs in.
 
     Args:
-        kubeconfig: the file; by default that in `KUBECONFIG`, else `~/.kube/config`, else the service
-            account of this pod.
-        context: of the kubeconfig; by default its current one.
-        server: an address instead, as of `kubectl proxy`.
-        token_file: with an address: the file of a bearer token, read anew when it is refused.
+        kubeconfig: the file; by default that in `KUBECONFIG`, else `~/.kube/config`, else the service account
+            of
+            this pod.
+        context: the context of the kubeconfig; by default its current one.
+        server: an address instead, such as that of `kubectl proxy`.
+        token_file: with an address: the file of a bearer token, which is read again when it is refused.
 
     Raises:
-        InputError: the extra `live` is not installed, or there is nothing of these, or it cannot be used.
+        InputError: the extra `live` is not installed, or none of these exists or can be used.
     """
     library = live_module("lightkube.config.kubeconfig")
     adapter = live_module("lightkube.config.client_adapter")
@@ -110,7 +111,7 @@ def connect(
 
 
 def _config(library: Any, kubeconfig: Path | None) -> Any:
-    """The configuration in a file, else that of a pod."""
+    """Returns the configuration in a file, else that of a pod."""
     named = os.environ.get("KUBECONFIG", "")
     if kubeconfig is None and os.pathsep in named.strip(os.pathsep):
         raise InputError(
@@ -131,10 +132,11 @@ def _config(library: Any, kubeconfig: Path | None) -> Any:
 
 
 def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list[str]]:
-    """The kinds that can be recorded, and what is said of those that cannot.
+    """Returns the kinds that can be recorded, and sentences about those that cannot.
 
-    Each is asked for once, so that what is not allowed is said at once. A trace needs Workloads, Jobs and
-    Pods; without quotas and nodes it is recorded all the same.
+    Each kind is requested once, so that a missing permission is reported at once. A trace needs Workloads,
+    Jobs and
+    Pods. Quotas and nodes are optional.
 
     Raises:
         InputError: the server cannot be reached, or does not let Workloads, Jobs or Pods be read.
@@ -161,7 +163,7 @@ def kinds_of(server: ApiServer, namespace: str | None) -> tuple[list[Kind], list
 
 
 def _workloads(server: ApiServer) -> Kind | None:
-    """Kueue's Workloads in the version that the server prefers; None where there is no Kueue."""
+    """Returns Kueue's Workloads in the server's preferred version; None if there is no Kueue."""
     try:
         group = _answer(server, f"apis/{_GROUP}", {}, f"the API group {_GROUP}")
     except _NoneError:
@@ -172,11 +174,11 @@ def _workloads(server: ApiServer) -> Kind | None:
 
 
 class _NoneError(InputError):
-    """The server does not have it."""
+    """The server does not have the resource."""
 
 
 class _ForbiddenError(InputError):
-    """The server does not let it be read."""
+    """The server forbids reading the resource."""
 
 
 def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) -> Any:
@@ -198,9 +200,9 @@ def _answer(server: ApiServer, path: str, params: Mapping[str, str], what: str) 
         raise
     except Exception as error:  # of a program that gives tokens; it may quote what that printed
         said = str(error).partition(":")[0] if type(error).__name__ == "ConfigError" else type(error).__name__
-        raise InputError(f"nobody to ask {server.address} as: {said}", hint=_PROXY) from error
+        raise InputError(f"no credentials for {server.address}: {said}", hint=_PROXY) from error
 
 
 def _status(answer: Any) -> str:
-    """What a `Status` says."""
+    """Returns the message of a `Status`."""
     return str(answer.get("message") or "") if isinstance(answer, Mapping) else ""

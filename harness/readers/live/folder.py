@@ -1,4 +1,4 @@
-"""The folder of a recording: parts are added whole, and what is known survives whoever writes it."""
+"""The folder of a recording: parts are added whole, so it survives the death of its writer."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _SCHEMA = pa.schema(
     ]
 )
 _MANY = 64
-"""Parts of about one size that are put together into one: a long recording has few of each size."""
+"""The number of parts of about one size that are merged into one, so that a long recording has few parts."""
 
 _LARGEST = 16 << 20
-"""Bytes of parts that are put together; they are all in memory for a moment."""
+"""The most bytes of parts to merge; they are all in memory for a moment."""
 
 
 class Known(NamedTuple):
-    """An object that was there when it was last seen.
+    """An object that existed when it was last seen.
 
     Attributes:
-        namespace, name: what it is called.
-        api_version: as it was seen.
+        namespace, name: the object.
+        api_version: its API version when it was seen.
         revision: its resource version.
     """
 
@@ -68,11 +68,11 @@ class Folder:
 
     Args:
         path: the folder.
-        about: what it says of itself.
+        about: the recording's metadata.
 
     Attributes:
-        positions: kind -> the resource version up to which all is in the parts.
-        heard: kind -> when the server was last heard then, in ISO 8601.
+        positions: kind -> the resource version up to which the parts are complete.
+        heard: kind -> the time of the server's last answer at that position, in ISO 8601.
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
@@ -86,11 +86,11 @@ class Folder:
 
     @property
     def pieces(self) -> int:
-        """How many pieces were added since the recording began."""
+        """The number of pieces added since the recording began."""
         return self._next - 1
 
     def known(self) -> dict[str, dict[str, Known]]:
-        """Kind -> uid -> each object that was there at last, by the parts."""
+        """Returns kind -> uid -> each object that last existed, according to the parts."""
         found: dict[str, dict[str, Known]] = {}
         names = ["event", "kind", "uid", "namespace", "name", "api_version", "resource_version"]
         for part in parts_of(self.path):
@@ -106,17 +106,17 @@ class Folder:
         return found
 
     def add(self, rows: Sequence[Mapping[str, Any]], positions: Mapping[str, str], now: int) -> None:
-        """Add what was seen, and then say up to when that is.
+        """Add observations, and then record the position that they reach.
 
-        Whoever is killed in between writes some of it again the next time, which counts once.
+        A process that is killed in between writes some of them again the next time. They then count once.
 
         Args:
-            rows: what was seen.
-            positions: kind -> the resource version up to which that is all.
-            now: what time it is, microseconds since 1970.
+            rows: the observations.
+            positions: kind -> the resource version up to which they are complete.
+            now: the present time, microseconds since 1970.
 
         Raises:
-            InputError: it cannot be written; what was added before is untouched.
+            InputError: they cannot be written; earlier additions stay as they were.
         """
         try:
             if rows:
@@ -145,7 +145,7 @@ class Folder:
             pq.write_table(table, file, compression="zstd")
 
     def _put_together(self) -> None:
-        """Put many parts of one size together, and remove them when that is done."""
+        """Merge many parts of one size, and then remove them."""
         parts = parts_of(self.path)
         for _, alike in groupby(parts, key=_magnitude):
             several = list(alike)[:_MANY]
@@ -158,7 +158,7 @@ class Folder:
 
 
 def _magnitude(part: Part) -> int:
-    """The order of magnitude of the number of pieces in a part."""
+    """Returns the order of magnitude of the number of pieces in a part."""
     pieces, magnitude = part.last - part.first + 1, 0
     while pieces >= _MANY:
         pieces //= _MANY
@@ -168,14 +168,14 @@ def _magnitude(part: Part) -> int:
 
 @contextmanager
 def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
-    """A folder to record into, which no other process records into; made where there is none.
+    """Open a folder to record into, exclusively for this process; it is created if necessary.
 
     Args:
         path: the folder.
-        about: which server and namespace are recorded; a recording goes on only with the same ones.
+        about: the recorded server and namespace; a recording only continues with the same ones.
 
     Raises:
-        InputError: something else is there, another process records into it, or it cannot be written.
+        InputError: the folder has other content, another process records into it, or it cannot be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)

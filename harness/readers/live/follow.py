@@ -1,4 +1,4 @@
-"""The objects of one kind over time: listed once, then watched, listed anew only where the server has to.
+"""Follows the objects of one kind: one list, then watches, and a new list only if the server requires it.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
@@ -13,21 +13,21 @@ from harness.readers.live.answers import UnreachedError
 from harness.readers.live.http import HttpReader, RefusedError
 
 LISTED = "LISTED"
-"""The event of an object that a list has, beside those of watches."""
+"""The event of an object from a list, in addition to those of watches."""
 
 _PAGE = "500"
 _MOST_PAGES = 20_000
-"""Of a list: ten million objects."""
+"""The most pages of a list: ten million objects."""
 
 _WATCH = 290
 """Seconds after which the server ends a watch, and another one begins."""
 
 _PATIENCE = 150.0
-"""Seconds without a byte; a server that is well sends a bookmark every minute."""
+"""The longest time without a byte, in seconds; a healthy server sends a bookmark every minute."""
 
 _GONE = 410
 _SAID = 2
-"""Failures one after the other that are said, once; a watch that breaks off is as usual."""
+"""After this many successive failures, trouble is reported once; the end of a single watch is normal."""
 
 _LONGEST = 30.0
 
@@ -45,11 +45,11 @@ class Seen(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A list has come to its end: what it did not have is not there.
+    """The end of a list: objects that were not in it do not exist.
 
     Attributes:
         revision: the resource version of the list.
-        uids: of all objects that it had.
+        uids: the uids of all objects in the list.
     """
 
     revision: str
@@ -57,20 +57,20 @@ class Whole(NamedTuple):
 
 
 class At(NamedTuple):
-    """All that happened until then was seen.
+    """Everything up to a resource version was seen.
 
     Attributes:
-        revision: the resource version to go on from.
+        revision: the resource version to continue from.
     """
 
     revision: str
 
 
 class Trouble(NamedTuple):
-    """The server does not answer as it should; it is tried again.
+    """The server does not answer as it should; requests are repeated.
 
     Attributes:
-        what: is wrong, or empty when it is over.
+        what: the trouble, or empty when it is over.
     """
 
     what: str
@@ -80,19 +80,19 @@ Sign: TypeAlias = Seen | Whole | At | Trouble
 
 
 class _ExpiredError(Exception):
-    """The server no longer has what happened since then."""
+    """The server no longer has the changes since then."""
 
 
 def follow(
     http: HttpReader, path: str, revision: str | None, pause: Callable[[float], bool]
 ) -> Iterator[Sign]:
-    """What happens to the objects of one kind, without an end.
+    """Yields the changes of the objects of one kind, without an end.
 
     Args:
         http: the server.
-        path: where the objects are.
-        revision: to go on from; None to begin with a list.
-        pause: waits this many seconds; answers whether that is enough for good.
+        path: the path of the objects.
+        revision: the resource version to continue from; None to begin with a list.
+        pause: waits this many seconds; returns True to stop following.
     """
     failures = 0
     while True:
@@ -121,7 +121,7 @@ def follow(
         except HarnessError:
             raise
         except Exception as error:  # of a program that gives tokens; its text may quote what that printed
-            trouble = f"{type(error).__name__}: nobody to ask as"
+            trouble = f"{type(error).__name__}: no credentials"
         failures = failures + 1 if trouble else 0
         if failures == _SAID:
             yield Trouble(f"{trouble}; trying again")
@@ -130,17 +130,18 @@ def follow(
 
 
 def _wait(failures: int, *, heard: bool) -> float:
-    """Seconds until the next try."""
+    """Returns the seconds until the next try."""
     if failures > 1:
         return min(_LONGEST, 2.0 ** min(failures - 1, 10))
     return 0.05 if heard else 1.0
 
 
 def _listed(http: HttpReader, path: str) -> Iterator[Sign]:
-    """All objects, page by page.
+    """Yields all objects, page by page.
 
-    A list that expires while it is read is read anew, as a whole: the pages that the server would go on with
-    are of another moment.
+    A list that expires while it is read is read again as a whole, because the server's further pages would be
+    of
+    another moment.
     """
     params = {"limit": _PAGE}
     uids: set[str] = set()
@@ -198,7 +199,7 @@ def _watched(http: HttpReader, path: str, revision: str) -> Iterator[Sign]:
 
 
 def _revision(sign: Sign) -> str:
-    """The resource version that a sign of a watch leads to; empty where it says none."""
+    """Returns the resource version that a sign of a watch leads to; empty if it gives none."""
     if isinstance(sign, At):
         return sign.revision
     return _version(sign.manifest) if isinstance(sign, Seen) else ""

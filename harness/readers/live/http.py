@@ -1,4 +1,4 @@
-"""GET requests, and no others: what servers answer as JSON, whole or line by line."""
+"""GET requests, and no others; answers are JSON, whole or line by line."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _SAID = 300
 
 ANSWER = Bounds(sent=64 << 20, held=64 << 20, line=64 << 20, seconds=300.0)
-"""Of a whole answer: as much as text that is unpacked may be in any case."""
+"""The bounds of a whole answer: as much as unpacked text may be in any case."""
 
 STREAM = Bounds(sent=1 << 30, held=1 << 30, line=8 << 20, seconds=480.0)
-"""Of a watch; etcd takes no object of more than 1.5 MiB."""
+"""The bounds of a watch; etcd accepts no object of more than 1.5 MiB."""
 
 REFUSAL = Bounds(sent=1 << 16, held=1 << 16, line=1 << 16, seconds=300.0)
-"""Of what is said when something is refused."""
+"""The bounds of the text of a refusal."""
 
 
 class RefusedError(Exception):
-    """A server answered that it does not do it.
+    """A server refused a request.
 
     Args:
         status: the HTTP status.
-        what: what the server says of it.
+        what: the server's explanation.
     """
 
     def __init__(self, status: int, what: str) -> None:
@@ -55,7 +55,7 @@ class RefusedError(Exception):
 
 
 def live_module(name: str) -> ModuleType:
-    """A module of the extra `live`.
+    """Import a module of the extra `live`.
 
     Raises:
         InputError: it is not installed.
@@ -70,12 +70,12 @@ def live_module(name: str) -> ModuleType:
 
 
 class HttpReader:
-    """A server that is only read, with a bound for everything that it sends.
+    """A server that is only read, with bounds for everything that it sends.
 
     Args:
-        client: knows its address and who asks; redirections are not followed, so that what says who asks
-            goes nowhere else.
-        refused: what of an answer's body says why something is refused.
+        client: holds its address and the credentials. Redirections are not followed, so that credentials go
+            nowhere else.
+        refused: returns the explanation of a refusal from an answer's body.
     """
 
     def __init__(self, client: httpx2.Client, refused: Callable[[Any], str]) -> None:
@@ -86,7 +86,7 @@ class HttpReader:
         self._errors = live_module("httpx2")
 
     def close(self) -> None:
-        """End all connections, also those that another thread is just waiting for."""
+        """Close all connections, including those that another thread waits for."""
         self._break_off()
         self._client.close()
 
@@ -96,21 +96,21 @@ class HttpReader:
                 each.shutdown(SHUT_RDWR)
 
     def said(self, text: str) -> str:
-        """What a server says, as it may be shown: without what was sent to it, and not longer than a line."""
+        """Returns a server's text in a form that may be shown: without secrets, at most a line long."""
         return self._secrets.hidden(text)[:_SAID]
 
     def get(self, path: str, params: Mapping[str, str], *, patience: float = 60.0) -> Any:
-        """The JSON value of an answer.
+        """Returns the JSON value of an answer.
 
         Args:
-            path: after the server's address.
-            params: of the query.
-            patience: seconds without a byte after which it is given up.
+            path: the path after the server's address.
+            params: the parameters of the query.
+            patience: the longest time without a byte, in seconds.
 
         Raises:
             RefusedError: the status is not one of success.
-            UnreachedError: no answer, or none in JSON.
-            BeyondError, LateError: more of an answer than there may be, or it takes too long.
+            UnreachedError: there is no answer, or none in JSON.
+            BeyondError, LateError: the answer is too large, or takes too long.
         """
         with self._answer(path, params, patience, ANSWER) as pieces:
             data = b"".join(pieces)
@@ -120,10 +120,11 @@ class HttpReader:
             raise UnreachedError("the answer is not JSON") from error
 
     def lines(self, path: str, params: Mapping[str, str], *, patience: float) -> Iterator[Any]:
-        """The JSON value of every line of an answer, each as soon as it is there.
+        """Yields the JSON value of every line of an answer, each as soon as it is complete.
 
         Raises:
-            RefusedError, UnreachedError, BeyondError: as for `get`; the second also where it breaks off.
+            RefusedError, UnreachedError, BeyondError: as for `get`; UnreachedError also if the answer breaks
+                off.
         """
         with self._answer(path, params, patience, STREAM) as pieces:
             for line in lines(pieces, STREAM):
@@ -138,7 +139,7 @@ class HttpReader:
     def _answer(
         self, path: str, params: Mapping[str, str], patience: float, bounds: Bounds
     ) -> Iterator[Iterator[bytes]]:
-        """The pieces of an answer's body; what goes wrong with the connection is an error of ours."""
+        """Yields the pieces of an answer's body; connection errors become errors of harness."""
         timeout = self._errors.Timeout(_CONNECT, read=patience)
         clock, late = stopwatch(), Event()
         guard = Timer(bounds.seconds, self._too_late, (late,))  # a head that comes byte by byte has no end
@@ -170,14 +171,14 @@ class HttpReader:
         self._break_off()
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remember the socket of a connection, so that it can be broken off while it is waited for."""
+        """Remember the socket of a connection, so that another thread can close it while this one waits."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._sockets = {each for each in self._sockets if each.fileno() >= 0}
             self._sockets.add(info["return_value"].get_extra_info("socket"))
 
     def _refusal(self, answer: httpx2.Response, pieces: Iterator[bytes]) -> RefusedError:
         if answer.is_redirect:
-            return RefusedError(answer.status_code, "it sends elsewhere; give the address that it sends to")
+            return RefusedError(answer.status_code, "it redirects; give the address that it redirects to")
         try:
             said = self._refused(parse_json(b"".join(pieces)))
         except (ValueError, UnreachedError):
@@ -186,18 +187,18 @@ class HttpReader:
 
 
 def is_transient(error: RefusedError | UnreachedError) -> bool:
-    """Whether the same request may do later."""
+    """Returns True if the same request may succeed later."""
     if isinstance(error, RefusedError):
         return error.status in _TRANSIENT
     return not isinstance(error, (BeyondError, LateError))
 
 
 def _why(error: Exception) -> str:
-    """What went wrong with a connection, without the address and what else a message may quote."""
+    """Returns what went wrong with a connection, without the address and other quoted parts."""
     name = type(error).__name__
     words = {
         "ConnectError": "it cannot be connected to",
-        "ConnectTimeout": "it does not take the connection",
+        "ConnectTimeout": "it does not accept the connection in time",
         "ReadTimeout": "it sends nothing",
     }
     cause = error.__cause__ or error.__context__

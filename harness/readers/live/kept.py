@@ -1,7 +1,8 @@
-"""What is recorded of an object: what traces and events are made of, and nothing that may be a secret.
+"""The recorded fields of objects: those that traces and events need, and none that may be secret.
 
-Only fields that are named here are kept. Environments, commands, images, annotations, messages and volumes'
-contents are not: people put tokens there.
+Only the fields listed here are kept. Environments, commands, images, annotations, messages and volumes'
+contents
+are not, because people put tokens there.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ _ANNOTATIONS = (
     "kueue.x-k8s.io/", "batch.kubernetes.io/", "controller.kubernetes.io/", "scheduling.",
     "quota.scheduling.",
 )  # fmt: skip
-"""The annotations that are kept, by how their names begin."""
+"""The annotations that are kept, by prefix."""
 
 _QUOTAS = (
     "admissionChecks", "admissionChecksStrategy", "admissionScope", "clusterQueue", "cohort", "cohortName",
     "fairSharing", "flavorFungibility", "max", "min", "namespaceSelector", "parent", "parentName",
     "preemption", "queueingStrategy", "resourceGroups", "root", "stopPolicy",
 )  # fmt: skip
-"""Of ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
+"""The fields of ClusterQueues, Cohorts, LocalQueues and elastic quotas."""
 
 _NODE = ("taints", "unschedulable")
 _AMOUNTS = ("allocatable", "capacity")
@@ -60,7 +61,7 @@ Manifest = Mapping[str, Any]
 
 
 def kept(manifest: Manifest) -> dict[str, Any]:
-    """An object as it is recorded."""
+    """Returns an object in its recorded form."""
     spec, kind = _map(manifest, "spec"), manifest.get("kind")
     status = _status(_map(manifest, "status"))
     if kind in STANDING:
@@ -117,7 +118,7 @@ def _container(container: Manifest) -> dict[str, Any]:
 
 
 def _volume(volume: Manifest) -> dict[str, Any]:
-    """Which kind of volume it is, which may decide where a pod can run."""
+    """Returns the kind of a volume, which may decide where a pod can run."""
     return {name: value if name == "name" else {} for name, value in volume.items()}
 
 

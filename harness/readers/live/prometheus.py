@@ -1,4 +1,4 @@
-"""What Prometheus scraped of kube-state-metrics, asked for piece by piece, raw: coarse steps lose pods.
+"""Reads Prometheus' samples of kube-state-metrics, raw and piece by piece: coarse steps would miss pods.
 
 https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 """
@@ -22,17 +22,17 @@ METRICS = (
     "kube_pod_container_resource_requests", "kube_pod_init_container_resource_requests", "kube_job_created",
     "kube_job_labels",
 )  # fmt: skip
-"""What the reader `prometheus` makes pods of."""
+"""The metrics from which the reader `prometheus` makes pods."""
 
 SELECTOR = 'job="kube-state-metrics"'
 _PHASE = "kube_pod_status_phase"
 _TRIES = 6
 _LONGEST = 30.0
 _LEAST = 15
-"""Seconds: what is too much in so little time is too much."""
+"""The shortest piece in seconds; if even that is too much, the query fails."""
 
 _MOST_PIECES = 20_000
-"""Of one metric: two years by the hour. More is a wrong date, or more than anybody waits for."""
+"""The most pieces of one metric: two years by the hour. More are a wrong date, or take too long."""
 
 _TOO_MUCH = ("exceeded maximum resolution", "too many samples", "timed out", "too large")
 
@@ -41,10 +41,10 @@ class Page(NamedTuple):
     """One answer.
 
     Attributes:
-        metric: that was asked for.
+        metric: the requested metric.
         answer: the JSON value.
-        series: how many there are.
-        samples: of all of them.
+        series: the number of series.
+        samples: the number of their samples.
     """
 
     metric: str
@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 
 def connect(address: str, header_file: Path | None = None) -> HttpReader:
-    """A Prometheus server, or what answers like one.
+    """Connect to a Prometheus server, or to one that answers like it.
 
     Args:
         address: its URL, also with a path before `/api/v1`.
@@ -87,24 +87,26 @@ def fetch(
     step: int | None = None,
     haste: float = 1.0,
 ) -> Iterator[Page]:
-    """The samples of all metrics between two times, so much time at once.
+    """Yields the samples of all metrics between two times, one window after the other.
 
-    A piece that is too much for the server is asked for in halves. What the server cannot do just now is
-    asked for again, up to six times; an address at which nothing answers to begin with is refused at once.
+    A piece that is too much for the server is requested in halves. A request that fails for the moment is
+    repeated
+    up to six times. If nothing answers at an address to begin with, it is refused at once.
 
     Args:
         http: the server.
         begin: seconds since 1970.
         end: the same.
-        window: seconds that one answer covers.
+        window: the seconds that one answer covers.
         selector: matchers of the series, as between braces.
-        metrics: what is asked for.
+        metrics: the metrics to request.
         step: seconds between samples; None for all samples as they were scraped.
-        haste: by what waits before further tries are divided.
+        haste: divides the waits before further tries.
 
     Raises:
-        InputError: the server cannot be reached, or refuses; it answers something else; or the time is too
-            long to be asked for in such pieces.
+        InputError: the server cannot be reached, refuses, or answers something else; or the time is too long
+            for
+            such pieces.
     """
     pieces = -(-(end - begin) // window)
     if pieces > _MOST_PIECES:
@@ -138,7 +140,7 @@ def fetch(
 
 
 def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None) -> Any:
-    """The samples between two times, both included."""
+    """Returns the samples between two times, both included."""
     if step is None:
         params = {"query": f"{query}[{end - begin}s]", "time": str(end)}
         return http.get("api/v1/query", params, patience=180.0)
@@ -147,7 +149,7 @@ def _query(http: HttpReader, query: str, begin: int, end: int, step: int | None)
 
 
 def _asked(ask: Callable[[], Any], haste: float, *, answered: bool) -> Any:
-    """What is answered, at the sixth try at the latest; at the first one if nobody has answered before."""
+    """Returns an answer after at most six tries; after one if there was no answer before."""
     for number in range(_TRIES):
         try:
             return ask()
@@ -165,13 +167,13 @@ def _page(metric: str, answer: Any) -> Page:
     result = data.get("result") if isinstance(data, Mapping) else None
     if not isinstance(result, list):
         raise InputError(
-            f"{metric}: the answer is none of Prometheus: it has no data.result",
+            f"{metric}: the answer is not from Prometheus: it has no data.result",
             hint="is it the address before /api/v1/query?",
         )
     for number, series in enumerate(result, 1):
         if not is_series(series):
             raise InputError(
-                f"{metric}: series {number:,} of the answer is none of Prometheus: labels in `metric` and "
+                f"{metric}: series {number:,} of the answer is not from Prometheus: labels in `metric` and "
                 "samples [time, text] in `values` are wanted",
                 hint="send the same query with curl to see what the server answers",
             )
@@ -183,7 +185,7 @@ def _page(metric: str, answer: Any) -> Page:
 
 
 def is_series(series: Any) -> bool:
-    """Whether it is a series of a range of time, with samples that are numbers as text."""
+    """Returns True if a value is a series over a range of time, with samples that are numbers as text."""
     if not isinstance(series, Mapping) or not isinstance(series.get("metric"), Mapping):
         return False
     values = series.get("values")
@@ -197,7 +199,7 @@ def is_series(series: Any) -> bool:
 
 
 def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A series without its samples of zero; None if no other is left."""
+    """Returns a series without its samples of zero; None if no other is left."""
     values = [each for each in series["values"] if each[1] != "0"]
     return {**series, "values": values} if values else None
 
@@ -221,12 +223,12 @@ def _headers(path: Path) -> dict[str, str]:
 
 def _hint(error: RefusedError) -> str | None:
     if error.status in (401, 403):
-        return "give what it asks for with --header-file"
+        return "give the credentials that it asks for with --header-file"
     return "is it the address before /api/v1/query?" if error.status == 404 else None
 
 
 def _error(answer: Any) -> str:
-    """What an answer of the API says that is wrong."""
+    """Returns the error in an answer of the API."""
     return str(answer.get("error") or "") if isinstance(answer, Mapping) else ""
 
 

@@ -1,4 +1,4 @@
-"""Records a cluster: what happens to its work, quotas and nodes, into a folder, until somebody ends it."""
+"""Records a cluster into a folder: its work, quotas and nodes, until it is stopped."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from harness.readers.recordings import GAP, STANDING
 _MOST_ROWS = 5_000
 _LOOK = 0.5
 _PATIENCE = 2.0
-"""Seconds for which a watch may take to end."""
+"""The most seconds that a watch may take to end."""
 
 _GONE, _DELETED = "GONE", "DELETED"
 
 
 class Failed(NamedTuple):
-    """A thread that follows a kind could not go on.
+    """A thread that follows a kind failed.
 
     Attributes:
-        error: why.
+        error: the reason.
     """
 
     error: BaseException
@@ -36,10 +36,10 @@ class Failed(NamedTuple):
 
 @dataclass
 class Recorder:
-    """Takes what is seen into a folder.
+    """Writes observations into a folder.
 
     Args:
-        folder: is being written.
+        folder: the folder that is being written.
         tell: shows a line to a person.
         clock: microseconds since 1970.
 
@@ -61,11 +61,11 @@ class Recorder:
 
     @property
     def rows(self) -> int:
-        """How many rows wait to be written."""
+        """The number of rows that wait to be written."""
         return len(self._rows)
 
     def take(self, kind: Kind, sign: Sign) -> None:
-        """Take what is seen of one kind; what is known already is not recorded again."""
+        """Take an observation of one kind; known versions are not recorded again."""
         if isinstance(sign, Seen):
             self._object(kind, sign)
         elif isinstance(sign, Whole):
@@ -76,10 +76,10 @@ class Recorder:
             self.tell(f"{kind.plural}: {sign.what or 'well again'}")
 
     def write(self) -> None:
-        """Write what was taken.
+        """Write the observations taken so far.
 
         Raises:
-            InputError: it cannot be written.
+            InputError: they cannot be written.
         """
         if self._rows or self._positions:
             self.folder.add(self._rows, self._positions, self.clock())
@@ -109,14 +109,14 @@ class Recorder:
             self._positions[kind.name] = revision
 
     def _is_new(self, uid: str, event: str, manifest: dict[str, Any]) -> bool:
-        """Whether what is recorded of a quota or node is other than before: their status changes often."""
+        """Returns True if the recorded part of a quota or node changed; their status changes often."""
         plain = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": ""}}
         before, now = self._last.get(uid), _DELETED if event == _DELETED else _text(plain)
         self._last[uid] = now
         return now != before
 
     def _whole(self, kind: Kind, sign: Whole) -> None:
-        """After a list: what is not in it is gone; and if there was a watch before, it has a gap."""
+        """Handle the end of a list: missing objects are gone, and an earlier watch has a gap."""
         there = self._known.setdefault(kind.name, {})
         for uid in [uid for uid in there if uid not in sign.uids]:
             known = there.pop(uid)
@@ -126,7 +126,7 @@ class Recorder:
         since = self.folder.heard.get(kind.name)
         if since is not None:
             self._row(kind, GAP, {}, kind.api, {"since": since})
-            self.tell(f"{kind.plural}: the server no longer has all that happened since {since}")
+            self.tell(f"{kind.plural}: the server no longer has all events since {since}")
         self._positions[kind.name] = sign.revision
 
     def _row(self, kind: Kind, event: str, metadata: Any, api: str, content: Any) -> None:
@@ -157,21 +157,21 @@ def record(
     enough: Callable[[], bool] = lambda: False,
     haste: float = 1.0,
 ) -> None:
-    """Record until it is enough, or until it is interrupted; then all that was seen is written.
+    """Record until it is enough, or until an interrupt; then write all observations.
 
-    The connections to the server are closed in the end.
+    The connections to the server are closed at the end.
 
     Args:
         server: the cluster.
-        kinds: what is recorded.
-        namespace: whose; None for all.
-        recorder: takes it.
-        every: seconds after which what was seen is written.
-        enough: whether it is, asked every half second at least.
-        haste: by what waits before further tries are divided.
+        kinds: the kinds to record.
+        namespace: the namespace to record; None for all.
+        recorder: takes the observations.
+        every: the seconds between writes.
+        enough: returns True to stop; called at least every half second.
+        haste: divides the waits before further tries.
 
     Raises:
-        InputError: the folder cannot be written, or nobody can be asked as any more.
+        InputError: the folder cannot be written, or the credentials no longer work.
     """
     stop = Event()
     threads: list[Thread] = []

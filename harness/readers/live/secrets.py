@@ -1,4 +1,4 @@
-"""What was sent along with requests, and is not to be shown: also not where a server repeats it."""
+"""Secrets that were sent with requests: they must not be shown, even if a server repeats them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from html import unescape
 from urllib.parse import unquote
 
-HIDDEN = "its words repeat what was sent along, and are not shown"
+HIDDEN = "its words repeat a secret that was sent, and are not shown"
 
 _EVERY_REQUEST = ("accept", "accept-encoding", "connection", "host", "user-agent")
 _PART = 8
-"""Letters of a secret that are too many of it."""
+"""The number of letters of a secret in a row that is too many to show."""
 
 _WORD = 3
-"""Letters below which a value hides only words of its own, else it would hide every text."""
+"""A shorter value hides only whole words that equal it; otherwise it would hide every text."""
 
 
 class Secrets:
@@ -26,7 +26,7 @@ class Secrets:
         self._words: set[str] = set()
 
     def sent(self, headers: Mapping[str, str]) -> None:
-        """Note the headers of a request, but for those that every request has."""
+        """Remember the headers of a request, except those that every request has."""
         for name, value in headers.items():
             if name.lower() not in _EVERY_REQUEST:
                 for each in _meanings(value):
@@ -40,7 +40,7 @@ class Secrets:
             self._parts.update(secret[at : at + size] for at in range(len(secret) - size + 1))
 
     def hidden(self, text: str) -> str:
-        """A text, or a sentence in its place where it repeats a part of what was sent."""
+        """Returns a text, or a replacement if the text repeats a part of what was sent."""
         forms = {form.casefold() for form in (text, unquote(text), unescape(text))}
         repeats = any(part in form for form in forms for part in self._parts) or any(
             word in re.findall(r"\w+", form) for form in forms for word in self._words
@@ -49,7 +49,7 @@ class Secrets:
 
 
 def _meanings(value: str) -> Iterator[str]:
-    """A value, the words in it, and what is behind `Basic`."""
+    """Yields a value, the words in it, and the decoded credentials after `Basic`."""
     yield value
     yield from value.split()
     scheme, _, rest = value.partition(" ")

@@ -1,1 +1,1 @@
-"""How long work may run, and what may come, estimated from what is known at a moment."""
+"""Estimates of run times and of future jobs, from what is known at a moment."""

@@ -1,7 +1,7 @@
-"""The jobs that will come: whole days of the history, of the same weekday, each job at its hour.
+"""Future jobs: whole days drawn from the history, of the same weekday, with each job at its hour.
 
-A day that the history does not cover says nothing of what came on it. So only days between its first and its
-last submission are drawn.
+A day that the history does not cover says nothing about its jobs. So only days between the history's first
+and last submission are drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.runs.estimates.traits import Traits
 from harness.trace.generate.uniform import uniform
 
 WEEKS = 8
-"""Days are drawn from this many weeks before now."""
+"""The number of weeks before now that the drawn days come from."""
 
 
 class Past(NamedTuple):
@@ -39,20 +39,20 @@ class Past(NamedTuple):
 
     @property
     def run_time(self) -> int:
-        """How long one undisturbed run takes, microseconds."""
+        """The time of one undisturbed run, microseconds."""
         return self.arrival[1]
 
 
 class Coming:
-    """On which days of a history which jobs came.
+    """The days of a history, with the jobs that came on each.
 
     Args:
         jobs: the jobs of the history, ascending by submission.
-        first, last: from when until when the history says what was submitted, microseconds on its clock.
+        first, last: the time that the history covers with submissions, microseconds on its clock.
         dated: whether weekdays of the history are those of the cluster.
 
     Attributes:
-        whole: whether the days that are drawn are covered from midnight to midnight.
+        whole: whether the history covers the drawn days from midnight to midnight.
     """
 
     def __init__(self, jobs: Sequence[Past], first: int, last: int, *, dated: bool) -> None:
@@ -64,14 +64,14 @@ class Coming:
         self._jobs = jobs[begin:]
 
     def future(self, seed: int, number: int, clock: int, horizon: int, first: int) -> Iterator[list[Arrival]]:
-        """The jobs that come in one future, day by day; `submit` counts from now.
+        """Yields the jobs that come in one future, day by day; `submit` counts from now.
 
         Args:
-            seed: of all draws.
-            number: which future.
-            clock: what time it is, microseconds since 1970.
-            horizon: until when they come, microseconds from now.
-            first: the index of the first one.
+            seed: the seed of all draws.
+            number: the number of the future.
+            clock: the current time, microseconds since 1970.
+            horizon: the end of the future, microseconds from now.
+            first: the index of the first job.
         """
         today, since = divmod(clock, DAY)
         count = 0
@@ -92,9 +92,9 @@ class Coming:
                 yield chunk
 
     def days_like(self, day: int) -> Sequence[int]:
-        """The days of the history that a future day is drawn from: of the last weeks, of the same weekday.
+        """Returns the days of the history that a future day is drawn from: recent ones of the same weekday.
 
-        Where there is none, all days of that time; none at all where the history is empty.
+        Without such days, it returns all recent days; none if the history is empty.
 
         Args:
             day: the future day, days since 1970.
@@ -103,14 +103,14 @@ class Coming:
         return same or self._days
 
     def came_on(self, day: int, since: int = 0) -> Sequence[Past]:
-        """The jobs that were submitted on a day of the history, from a time of that day on."""
+        """Returns the jobs submitted on a day of the history, from a time of that day on."""
         first = bisect_left(self._jobs, day * DAY + since, key=_submit)
         last = bisect_left(self._jobs, (day + 1) * DAY, key=_submit)
         return self._jobs[first:last]
 
 
 def first_day(last: int) -> int:
-    """The first of the days before a time, in microseconds, that future days may be drawn from."""
+    """Returns the earliest day that future days may be drawn from, for a time in microseconds."""
     return last // DAY - 7 * WEEKS
 
 
@@ -119,5 +119,5 @@ def _submit(job: Past) -> int:
 
 
 def _full_days(first: int, last: int) -> Sequence[int]:
-    """The days from midnight to midnight between two times, of the last weeks before the second one."""
+    """Returns the days that lie wholly between two times, within the last weeks before the second one."""
     return range(max(-(-first // DAY), first_day(last)), last // DAY)

@@ -1,9 +1,9 @@
-"""How long jobs run, drawn from how long jobs like them ran.
+"""Run times of jobs, drawn from the run times of similar jobs.
 
-A job that has run for some time is drawn among those of its group that ran longer. Where too few of a group
-did, a wider group is taken. Where no job at all did, the job runs to its limit. Without a limit it goes on as
-long again: of what has run for a time t, half still runs at 2 t. That is a Pareto tail with exponent 1, the
-least informative of those that do not depend on a unit of time.
+A job that has run for some time is drawn among the jobs of its group that ran longer. If a group has too few
+of these, a wider group is taken. If no job at all ran longer, the job runs to its limit. Without a limit, the
+remaining time follows a Pareto tail with exponent 1: half of the jobs that have run for a time t still run at
+2 t. Of the distributions that do not depend on a unit of time, this one is the least informative.
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ from harness.runs.estimates.traits import LEVELS, Traits, key_of_group
 from harness.trace.generate.uniform import uniform
 
 LEAST = 20
-"""This many jobs of a group must have run longer for a job to be drawn among them."""
+"""The least number of jobs of a group that must have run longer, for a job to be drawn among them."""
 
 RECENT = 1000
-"""This many of them are taken, the latest ones."""
+"""The number of these jobs that are used: the latest ones."""
 
 PARTS = 4
-"""A future draws the jobs of one group from so large a part of it: a quarter."""
+"""A future draws the jobs of one group from one part of it, a quarter of the group."""
 
 STEPS = 16
-"""At this many places of a group its parts are weighed by what runs now."""
+"""The number of places in a group at which its parts are weighted by the jobs that run now."""
 
 ALL = "all jobs"
 LIMIT, TAIL = "the requested limit", "the time run so far"
-"""What a run time is drawn from where groups are too small, and where no job of the history ran so long."""
+"""The sources of run times if groups are too small, and if no job of the history ran long enough."""
 
 EVER = "nothing, for they never end by themselves"
-"""Of pods that something keeps running for ever, such as a DaemonSet."""
+"""The source of run times of pods that something keeps running for ever, such as those of a DaemonSet."""
 
 _LONGEST_TAIL = 64
 
 
 class Draws(NamedTuple):
-    """What the run time of one job is drawn from.
+    """The distribution of one job's run time.
 
     Attributes:
-        source: the jobs that it is drawn from, `jobs of the same queue and size` or `ALL`; else `LIMIT`,
-            `TAIL` or `EVER`.
-        group: names the group; jobs of one group run alike.
-        elapsed: how long it has run, microseconds.
-        values: run times, in the order of their ends.
-        limit: the longest that it may run; None for no limit.
-        likely: how likely the part of a future begins up to each of this many equal steps of the group; empty
-            where one step is as likely as another.
+        source: the jobs to draw from, `jobs of the same queue and size` or `ALL`; else `LIMIT`, `TAIL` or
+            `EVER`.
+        group: names the group; jobs of one group have similar run times.
+        elapsed: how long the job has run, microseconds.
+        values: run times of the group, in the order of their ends.
+        limit: the longest that the job may run; None for no limit.
+        likely: cumulative probabilities that a future's part begins in each of the group's equal steps. Empty
+            if
+            all steps are equally likely.
     """
 
     source: str
@@ -62,26 +63,27 @@ class Draws(NamedTuple):
     likely: Sequence[float] = ()
 
     def drawn(self, seed: int, future: int | str, name: str) -> int:
-        """The run time in one future of what is called so, microseconds; longer than what has elapsed.
+        """Returns the run time in one future, microseconds; longer than what has elapsed.
 
         Args:
-            seed: of all draws.
-            future: which one: its number, or the twin of a replay.
-            name: whose run time it is.
+            seed: the seed of all draws.
+            future: the number of the future, or the twin of a replay.
+            name: the name of the job.
         """
         return self.run_time(
             uniform(seed, future, name, "run time"), uniform(seed, future, *self.group, "part")
         )
 
     def run_time(self, number: float, part: float) -> int:
-        """The run time for two numbers in [0, 1), microseconds; longer than what has elapsed.
+        """Returns the run time for two numbers in [0, 1), microseconds; longer than what has elapsed.
 
-        Jobs that end one after the other run alike, more so than any two of their group (one user's series,
-        one week's experiment). So one future draws all jobs of a group from one part of it.
+        Jobs that end one after the other (one user's series, one week's experiment) are more alike than any
+        two of
+        their group. So one future draws all jobs of a group from one part of it.
 
         Args:
-            number: which of that part.
-            part: where the part begins, if any is as likely as another.
+            number: the place within that part.
+            part: the beginning of the part, if all are equally likely.
         """
         if self.values:
             count = len(self.values)
@@ -96,13 +98,14 @@ class Draws(NamedTuple):
         return max(found, self.elapsed + 1)
 
     def beside(self, running: Sequence[int]) -> Draws:
-        """The same for one that waits, given how long jobs of its group have run that run now.
+        """Returns the distribution for a waiting job, given how long jobs of its group have run by now.
 
-        A part of the group is as likely as it is that jobs of it run longer than these have (Bayes' rule). A
-        user's series of long jobs shows by those that still run, and it waits longer than one of short ones.
+        The probability of a part follows Bayes' rule: how likely its jobs run longer than these have. The
+        jobs that
+        still run reveal a user's series of long jobs. Such a series waits longer than one of short jobs.
 
         Args:
-            running: how long each has run, microseconds.
+            running: how long each job has run, microseconds.
         """
         if not running or not self.values:
             return self
@@ -122,7 +125,7 @@ class Draws(NamedTuple):
         return self._replace(likely=tuple(each / total for each in accumulate(likely)))
 
     def _begin(self, part: float) -> float:
-        """Where the part begins, as a share of the group."""
+        """Returns the beginning of the part, as a share of the group."""
         if not self.likely:
             return part
         step = min(bisect_right(self.likely, part), STEPS - 1)
@@ -132,12 +135,12 @@ class Draws(NamedTuple):
 
 
 def ever(elapsed: int) -> Draws:
-    """The run time of what has run for so long, and never ends by itself."""
+    """Returns the distribution for a job that has run for `elapsed` and never ends by itself."""
     return Draws(EVER, (), elapsed, (), ENDLESS)
 
 
 def _size(count: int) -> int:
-    """How many of a group make a part."""
+    """Returns how many values make up a part of a group."""
     return max(count // PARTS, min(LEAST, count))
 
 
@@ -145,9 +148,9 @@ class Ran(NamedTuple):
     """A job that has ended.
 
     Attributes:
-        traits: what is known of it.
+        traits: the known traits of the job.
         time: how long it ran, microseconds.
-        end: when it ended, microseconds on any clock.
+        end: its end, microseconds on any clock.
     """
 
     traits: Traits
@@ -156,10 +159,10 @@ class Ran(NamedTuple):
 
 
 class Ended:
-    """The jobs of a history that ended, by group: made once for all the times by which something is asked.
+    """The ended jobs of a history by group, made once for questions about any time.
 
     Args:
-        jobs: in the order that says which are the latest; ascending by end where `by` is asked.
+        jobs: from the earliest to the latest; ascending by end if questions give a time.
     """
 
     def __init__(self, jobs: Iterable[Ran]) -> None:
@@ -180,21 +183,21 @@ class Ended:
                 group[1].append(time)
 
     def count(self, now: int | None) -> int:
-        """How many had ended by a time; all of them where that is None."""
+        """Returns how many jobs had ended by a time; all of them for None."""
         return len(self._ends) if now is None else bisect_right(self._ends, now)
 
     def group(self, level: int, key: tuple[str, ...], now: int | None) -> Sequence[int]:
-        """How long the jobs of a group ran that had ended by a time, in order; of all where that is None."""
+        """Returns the run times of a group's jobs that had ended by a time, in order; of all for None."""
         ends, times = self._groups.get((level, key), ((), ()))
         return times if now is None else times[: bisect_right(ends, now)]
 
 
 class RunTimes:
-    """How long the jobs of a history ran, by group.
+    """The run times of a history's jobs, by group.
 
     Args:
         ended: the jobs.
-        now: the time by which they have ended; None where all of them count.
+        now: the time by which they must have ended; None counts all of them.
     """
 
     def __init__(self, ended: Ended, now: int | None = None) -> None:
@@ -205,10 +208,10 @@ class RunTimes:
         self._known: dict[tuple[int, tuple[str, ...], int], Sequence[int]] = {}
 
     def draws(self, traits: Traits, elapsed: int, limit: int | None) -> Draws | None:
-        """What the run time of a job is drawn from; None where neither the history nor a limit says anything.
+        """Returns the distribution of a job's run time; None if neither the history nor a limit gives one.
 
         Args:
-            traits: of the job.
+            traits: the traits of the job.
             elapsed: how long it has run, microseconds.
             limit: the longest that it may run, microseconds; None for no limit.
         """
@@ -231,7 +234,7 @@ class RunTimes:
         return Draws(TAIL, (TAIL,), elapsed, (), limit) if elapsed else None
 
     def _longer(self, level: int, key: tuple[str, ...], elapsed: int) -> Sequence[int]:
-        """The latest of a group that ran longer than so long."""
+        """Returns the latest run times of a group that exceed `elapsed`."""
         known = self._known.get((level, key, elapsed))
         if known is None:
             latest = (time for time in reversed(self._group(level, key).times) if time > elapsed)
@@ -251,12 +254,12 @@ def _told(names: tuple[str, ...]) -> str:
 
 @final
 class _Group:
-    """Run times of one group, in the order in which they were told and in ascending order."""
+    """The run times of one group, in their given order and in ascending order."""
 
     def __init__(self, times: Sequence[int]) -> None:
         self.times = times
 
     @cached_property
     def ascending(self) -> list[int]:
-        """From the shortest to the longest."""
+        """The run times from the shortest to the longest."""
         return sorted(self.times)

@@ -1,4 +1,4 @@
-"""What the run times of all that is there are drawn from, given how long those have run that run now."""
+"""The distributions of run times of all present work, given how long running jobs have run so far."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from harness.runs.estimates.traits import LEVELS, key_of_group
 
 
 def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | None]:
-    """What the run time of each is drawn from; None where nothing says how long it runs.
+    """Returns the distribution of each job's run time; None if nothing says how long it runs.
 
     Args:
-        present: what is there.
-        run_times: how long the jobs of a history ran.
+        present: the present work.
+        run_times: the run times of a history's jobs.
     """
     running = _Running(each for each in present if not each.waits)
     found: list[Draws | None] = []
@@ -28,7 +28,7 @@ def draws_of(present: Sequence[Present], run_times: RunTimes) -> list[Draws | No
 
 
 class _Running:
-    """How long those have run that run now, by group."""
+    """The times that running jobs have run so far, by group."""
 
     def __init__(self, running: Iterable[Present]) -> None:
         self._running = [each for each in running if not each.lasting]
@@ -36,7 +36,7 @@ class _Running:
         self._known: dict[int, dict[tuple[str, ...], list[int]]] = {}
 
     def alike(self, draws: Draws) -> list[int]:
-        """Those of the group that somebody is drawn from."""
+        """Returns the times of running jobs that belong to the group of a distribution."""
         if not draws.values:
             return []
         level, key = int(draws.group[0]), draws.group[1:]

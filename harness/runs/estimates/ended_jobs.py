@@ -1,4 +1,4 @@
-"""The jobs of a cluster's manifests that have ended, as a history: whatever files the manifests are from."""
+"""The jobs in a cluster's manifests that have ended, as a history; manifests may be from several files."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 READER = "kubernetes"
-"""The reader that knows the objects of a cluster."""
+"""The reader for the objects of a cluster."""
 
 _KINDS = ("Workload", "Job", "Pod")
 _PLACE = re.compile(r"document 1\b.*?, item ([0-9]+) \(\w+\)")
 
 
 def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
-    """The Workloads, Jobs and Pods that have ended.
+    """Returns the Workloads, Jobs and Pods that have ended.
 
-    Readers read one file, so the objects are put into one together: a Workload and its Job may be from two.
+    Readers read one file, and a Workload and its Job may be from two. So all objects are first written to one
+    file.
 
     Args:
-        cluster: whose manifests are looked at.
-        plugins: whose reader reads them.
+        cluster: the cluster with the manifests.
+        plugins: the plugins that provide the reader.
 
     Raises:
-        TraceError: none has ended, or they are malformed.
+        TraceError: none has ended, or the objects are malformed.
     """
     source = cluster.source or "the cluster"
     objects = [each for each in cluster.manifests if each.get("kind") in _KINDS]
@@ -56,12 +57,12 @@ def ended_jobs(cluster: Cluster, plugins: Plugins) -> Trace:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for a value of manifests that were made in Python."""
+    """Returns a value of manifests made in Python in a form that JSON can hold."""
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _named(where: str, objects: Sequence[Mapping[str, Any]]) -> str:
-    """A place in the file that was made as the name of the object, which is all that its own file has."""
+    """Replaces a place in the joined file by the object's name, which users can find in the original."""
 
     def name(found: re.Match[str]) -> str:
         item = objects[int(found[1]) - 1]

@@ -1,4 +1,4 @@
-"""What a history knows by a given time: how long jobs ran, and on which days which jobs came."""
+"""A history as known at a given time: run times of jobs, and days with the jobs that came on them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class History:
     """The jobs of a history, ascending by submission.
 
     Attributes:
-        jobs: all that a policy could ever start on the cluster.
+        jobs: all jobs that a policy could ever start on the cluster.
         dated: whether its clock is that of the cluster, so that its weekdays are known.
         recorded: whether it says when jobs ended.
-        first, last: its first and last submission, also of jobs that were left out; on its clock.
-        notes: what was left out of it or assumed, in sentences.
+        first, last: its first and last submission on its clock, including jobs that were left out.
+        notes: sentences about what was left out or assumed.
     """
 
     jobs: Sequence[Past]
@@ -52,7 +52,10 @@ class History:
     notes: tuple[str, ...] = ()
 
     def by(self, now: int | None) -> Known:
-        """What it knows by a time on its clock; all of it where that is None, or before its first job."""
+        """Returns what the history knows by a time on its clock.
+
+        It returns all of the history if the time is None or precedes the first job.
+        """
         if now is None or not self.jobs or self._is_later(now):
             coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
             return Known(RunTimes(self._ended), coming)
@@ -65,11 +68,11 @@ class History:
         return Known(run_times, Coming(came, self.first, last, dated=self.dated))
 
     def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
-        """What is odd about the days that future ones are drawn from, in sentences.
+        """Yields sentences about oddities of the days that future days are drawn from.
 
         Args:
-            now: the time by which they were; None where nobody knows it.
-            coming: what may come by then.
+            now: the time of the forecast; None if it is unknown.
+            coming: the days to draw from.
         """
         if self.dated and now is not None and now - self.last > DAY:
             yield (
@@ -85,17 +88,17 @@ class History:
             yield "history: it covers no whole day, so future days are drawn from parts of days"
 
     def _is_later(self, now: int) -> bool:
-        """Whether all of it is after a time, so that by then it knew nothing."""
+        """Returns True if the whole history is after a time, so that it knew nothing by then."""
         return now <= self.jobs[0].submit
 
     @cached_property
     def _ended(self) -> Ended:
-        """Jobs that end, in the order of their submission."""
+        """The jobs that end, in the order of their submission."""
         return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
 
     @cached_property
     def _ended_in_order(self) -> Ended:
-        """Jobs that end, in the order of their ends; those of a record are known to have ended."""
+        """The jobs that end, in the order of their ends; in a record, only those with a recorded end."""
         ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 
@@ -107,11 +110,11 @@ class History:
 
 
 class Known(NamedTuple):
-    """What a history knows by a time.
+    """The knowledge of a history at a time.
 
     Attributes:
-        run_times: how long those ran that had ended by then.
-        coming: on which days which jobs came.
+        run_times: the run times of jobs that had ended by then.
+        coming: the days with the jobs that came on them.
     """
 
     run_times: RunTimes
@@ -119,11 +122,13 @@ class Known(NamedTuple):
 
 
 def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
-    """How long the jobs of traces ran that ended, whoever could start them; one of two traces counts once.
+    """Returns the run times of all jobs in traces that ended; a job that is in two traces counts once.
+
+    It does not matter whether a policy could start them.
 
     Args:
         traces: the histories.
-        cluster: whose queues are known.
+        cluster: the cluster whose queues are known.
     """
     found: dict[str, Ran] = {}
     for trace in traces:
@@ -135,17 +140,17 @@ def run_times_of(traces: Iterable[Trace], cluster: Cluster) -> RunTimes:
 
 
 def _has_ended(job: Past, *, recorded: bool) -> bool:
-    """Whether a job of a history ended, as far as that knows; `recorded` if it says when jobs ended."""
+    """Returns True if a job of a history has ended; `recorded` if the history says when jobs ended."""
     return job.run_time < ENDLESS and not (recorded and job.end is None)
 
 
 def _end_of(job: Past) -> int:
-    """When it ended; without a record when it would have if it had not waited."""
+    """Returns the end of a job; without a record, its end if it had not waited."""
     return job.submit + job.run_time if job.end is None else job.end
 
 
 def _drawn(job: Past, now: int, run_times: RunTimes) -> Past | None:
-    """A job that had not ended by now with a run time that is drawn; None where nothing says how long."""
+    """Returns a job that had not ended by now with a drawn run time; None if nothing gives a run time."""
     start = job.submit if job.end is None else job.end - job.run_time
     found = run_times.draws(job.traits, max(0, now - start), None)
     if found is None:
@@ -163,17 +168,17 @@ def history_of(
     *,
     dated: bool | None = None,
 ) -> History:
-    """The jobs of a trace as they could come again to a cluster.
+    """Returns the jobs of a trace in a form that can come to a cluster again.
 
     Args:
         trace: the history.
-        cluster: what there is to schedule on.
-        policy: who schedules; jobs that it could never start are left out.
-        options: the policy's options; by default what it declares.
+        cluster: the cluster to schedule on.
+        policy: the scheduling policy; jobs that it could never start are left out.
+        options: the policy's options; by default its declared defaults.
         dated: whether the trace's times are those of the cluster; by default if it has timestamps.
 
     Raises:
-        TraceError: there is no job in it that the policy could ever start.
+        TraceError: the trace has no job that the policy could ever start.
     """
     submit = trace.frame["submit_time"].to_physical()
     trace = homed(trace, cluster)
@@ -187,7 +192,7 @@ def history_of(
     if not jobs:
         raise TraceError(
             str(trace.path),
-            [Fault("", "none of its jobs could ever start on this cluster, so it says nothing of it")],
+            [Fault("", "none of its jobs could ever start on this cluster, so it is useless for a forecast")],
             hint="; ".join(notes) or None,
         )
     return History(
@@ -201,7 +206,7 @@ def history_of(
 
 
 def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
-    """A trace without jobs of queues that the cluster does not have, and what is to be said of it."""
+    """Returns a trace without jobs of queues that the cluster lacks, and notes about them."""
     frame = trace.frame
     if not cluster.cluster_queues:
         return trace, []

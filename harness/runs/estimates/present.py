@@ -1,4 +1,4 @@
-"""What a cluster holds and has waiting now, by its manifests."""
+"""The work that a cluster holds and has waiting now, according to its manifests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Present(NamedTuple):
     """A workload that is there now.
 
     Attributes:
-        job: as the policy takes it over.
-        traits: what is known of it.
-        waits: whether it has not got what it asks for, or was told to give it back.
-        leaving: whether it was told to give back what it holds.
-        elapsed: how long it has held what it asks for, microseconds; 0 where it waits.
-        waited: how long it has waited, microseconds; None where nobody says since when.
+        job: the job that the policy makes of it.
+        traits: the known traits of the job.
+        waits: whether it lacks something that it asks for, or must give it back.
+        leaving: whether it must give back what it holds.
+        elapsed: how long it has held what it asks for, microseconds; 0 if it waits.
+        waited: how long it has waited, microseconds; None if its creation is unknown.
         limit: the longest that it may run, microseconds; None for no limit.
-        lasting: whether it never ends by itself, as the pods of a DaemonSet.
+        lasting: whether it never ends by itself, such as the pods of a DaemonSet.
     """
 
     job: Job
@@ -45,14 +45,14 @@ class Present(NamedTuple):
 
     @property
     def queue(self) -> str:
-        """Where it waits or holds quota, as people see it."""
+        """The queue in which it waits or holds quota, as people see it."""
         return self.traits.queue
 
 
 class Said(NamedTuple):
-    """What a trace says of a job that no manifest does: whose it is, and how long it asked to run.
+    """Facts about a job from a trace that no manifest gives: its user, and how long it asked to run.
 
-    Nothing ends a job of a trace that runs longer, so that this is no limit.
+    `requested` is no limit, because nothing ends a trace's job that runs longer.
     """
 
     user: str
@@ -61,11 +61,11 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Now:
-    """A cluster as it stands.
+    """A cluster as it is now.
 
     Attributes:
-        at: what time it is, microseconds since 1970; None where the manifests have no dates.
-        present: what is there, in the order in which a policy takes it over.
+        at: the current time, microseconds since 1970; None if the manifests have no dates.
+        present: the work that is there, in the order in which a policy takes it over.
     """
 
     at: int | None
@@ -73,29 +73,29 @@ class Now:
 
     @property
     def waiting(self) -> list[Present]:
-        """Those that wait."""
+        """The work that waits."""
         return [each for each in self.present if each.waits]
 
     @property
     def running(self) -> list[Present]:
-        """Those that hold what they ask for and may keep it, until they end."""
+        """The work that holds what it asks for and may keep it until it ends."""
         return [each for each in self.present if not (each.waits or each.lasting)]
 
 
 def now_of(
     cluster: Cluster, policy: PolicySpec, at: int | None, said: Mapping[str, Said] | None = None
 ) -> Now:
-    """What is there now, as a policy takes it over.
+    """Returns the present work as a policy takes it over.
 
     Args:
         cluster: the manifests.
-        policy: who schedules.
-        at: what time it is, microseconds since 1970; None for the last time that the work knows of.
-        said: what is known of workloads that manifests do not say, by namespace and name.
+        policy: the scheduling policy.
+        at: the current time, microseconds since 1970; None for the latest time that the work mentions.
+        said: `namespace/name` of workloads -> facts that manifests do not give.
 
     Raises:
-        OptionError: the policy cannot begin with what a cluster holds.
-        ClusterError: the work holds what the cluster does not have.
+        OptionError: the policy cannot begin with the work that a cluster holds.
+        ClusterError: the work holds resources that the cluster lacks.
     """
     if policy.running is None:
         raise OptionError(
@@ -109,12 +109,12 @@ def now_of(
 def present_of(
     jobs: Iterable[Job], cluster: Cluster, time: int | None, said: Mapping[str, Said] | None = None
 ) -> list[Present]:
-    """What is known by its manifests of jobs that a policy took over.
+    """Returns the facts that manifests give about jobs that a policy took over.
 
     Args:
-        jobs: by namespace and name of their Workloads or Pods.
+        jobs: the jobs, named by `namespace/name` of their Workloads or Pods.
         cluster: the manifests.
-        time: what time it is, microseconds since 1970; None where nobody knows.
+        time: the current time, microseconds since 1970; None if unknown.
         said: as for `now_of`.
     """
     workloads = {each.key: each for each in cluster.workloads}
@@ -151,25 +151,28 @@ def _present(
 
 
 def is_leaving(manifest: Workload | Pod) -> bool:
-    """Whether a job was told to give back what it holds."""
+    """Returns True if a job must give back what it holds."""
     return isinstance(manifest, Workload) and manifest.holds_quota and manifest.is_true("Evicted")
 
 
 def lacks_something(cluster: Cluster, manifest: Workload | Pod) -> bool:
-    """Whether a job has not got what it asks for: quota, or nodes for all of its pods."""
+    """Returns True if a job lacks quota, or nodes for some of its pods."""
     if isinstance(manifest, Workload):
         return not manifest.holds_quota or _lacks_nodes(cluster, standing_of(cluster, manifest))
     return not manifest.node
 
 
 def _lacks_nodes(cluster: Cluster, standing: Standing) -> bool:
-    """Whether some pods of a Workload wait for a node; one whose Pods are not in the dump is taken to run."""
+    """Returns True if some pods of a Workload wait for a node.
+
+    A Workload whose Pods are not in the dump counts as running.
+    """
     bound = sum(bool(pod.node) for pod in standing.pods.values())
     return bool(cluster.nodes and standing.pods) and bound < standing.wanted
 
 
 def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
-    """How long work may run at most, microseconds; a Workload's time begins with its admission."""
+    """Returns the longest that work may run, microseconds; a Workload's time begins with its admission."""
     if not isinstance(manifest, Workload):
         return manifest.deadline
     limits = [] if manifest.deadline is None else [manifest.deadline]
@@ -181,6 +184,6 @@ def _limit(manifest: Workload | Pod, since: int | None) -> int | None:
 
 
 def is_lasting(manifest: Workload | Pod, cluster: Cluster) -> bool:
-    """Whether work does not end by itself."""
+    """Returns True if work never ends by itself."""
     pods = cluster.pods_of.get(manifest.key, ()) if isinstance(manifest, Workload) else [manifest]
     return any(pod.lasting for pod in pods)

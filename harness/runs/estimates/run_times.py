@@ -1,4 +1,4 @@
-"""How long unfinished work of the manifests runs in a replay, as `unfinished_work` found it."""
+"""Run times of unfinished work of the manifests in a replay, as `unfinished_work` determined them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ DRAW, DROP, LIMIT = "draw", "drop", "limit"
 
 
 def checked_unfinished(text: str) -> str:
-    """What is to be done with unfinished work, a run time as it is written in the end.
+    """Returns the choice for unfinished work; a run time is returned in its standard form.
 
     Raises:
-        OptionError: it is neither a word nor a run time.
+        OptionError: it is neither a known word nor a run time.
     """
     if text in (DRAW, DROP, LIMIT):
         return text
@@ -43,14 +43,15 @@ def checked_unfinished(text: str) -> str:
 
 @fixed(slots=False)
 class RunTimesOfWork(Value):
-    """How long the unfinished work of the manifests runs in one replay.
+    """The run times of the manifests' unfinished work in one replay.
 
     Attributes:
-        choice: what is done with it: `draw`, `drop`, `limit` or a run time; "" where none takes part.
-        seed: of the draws.
-        times: by namespace and name the run times, microseconds, where they are known.
-        said: what was done with how many, in a sentence; "" where none takes part.
-        unknown: why nobody knows how long some of it runs, in a sentence; "" where all run times are known.
+        choice: what happens to the work: `draw`, `drop`, `limit` or a run time; "" if no such work takes
+            part.
+        seed: the seed of the draws.
+        times: `namespace/name` -> run time in microseconds, if it is known.
+        said: a sentence with the number of workloads and what was done; "" if none takes part.
+        unknown: a sentence that says why some run times are unknown; "" if all are known.
     """
 
     choice: str = ""
@@ -61,19 +62,19 @@ class RunTimesOfWork(Value):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What of it the result of a replay depends on, beside the cluster, the trace and its twin."""
+        """The settings that the result of a replay depends on; cluster, trace and twin apart."""
         if not self.choice:
             return {}
         return {"unfinished": self.choice, **({"seed": self.seed} if self.choice == DRAW else {})}
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a run says of it."""
+        """The entries of `run.json` about this work."""
         about = {"said": self.said, **({"unknown": self.unknown} if self.unknown else {})}
         return {"unfinished": about} if self.said else {}
 
     def of(self, arrivals: Iterable[Arrival]) -> list[Arrival]:
-        """Work as a policy takes it over, with its run times."""
+        """Returns work as a policy takes it over, with its run times."""
         found: list[Arrival] = []
         for job, time, *more in arrivals:
             found.append((job, self.times.get(job.id, time) if time == ENDLESS else time, *more))
@@ -81,13 +82,13 @@ class RunTimesOfWork(Value):
 
 
 class Material(NamedTuple):
-    """What the run times of work can be told by.
+    """The sources from which run times of work are found.
 
     Attributes:
         cluster: the manifests as they are.
-        trace: what is replayed.
-        policy: who takes the work over.
-        plugins: whose readers read what has ended of the manifests.
+        trace: the replayed trace.
+        policy: the policy that takes the work over.
+        plugins: the plugins whose readers read the manifests' ended work.
     """
 
     cluster: Cluster
@@ -99,14 +100,14 @@ class Material(NamedTuple):
 def beginning(
     begun: AtStart, of: Material, choice: str, seed: int, twin: Twin | None
 ) -> tuple[AtStart, RunTimesOfWork]:
-    """How work of the manifests takes part, and how long it runs.
+    """Decide how work of the manifests takes part, and how long it runs.
 
     Args:
-        begun: how it takes part where none is left out for its run time.
-        of: what run times can be told by.
-        choice: what is to be done with unfinished work.
-        seed: of all draws.
-        twin: which twin of the trace is replayed; each has draws of its own.
+        begun: how it takes part if none is left out because of its run time.
+        of: the sources of run times.
+        choice: what to do with unfinished work.
+        seed: the seed of all draws.
+        twin: which twin of the trace is replayed; each has its own draws.
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()

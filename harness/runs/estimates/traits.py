@@ -1,4 +1,4 @@
-"""What is known of a job by which its run time can be told: its user, its queue, its size, its name."""
+"""Traits of a job that predict its run time: its user, its queue, its size, its name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _PARTS = re.compile(r"([-._/])")
 _GENERATED = re.compile(r"(?=.*[bcdfghjklmnpqrstvwxz])[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{6,}")
-"""What Kubernetes and Kueue append to names that they make: five characters without vowels, or a sum."""
+"""Suffixes of names that Kubernetes and Kueue generate: five characters without vowels, or a checksum."""
 
 
 class Traits(NamedTuple):
-    """What is known of a job; "" where nobody says."""
+    """The traits of a job; "" if unknown."""
 
     user: str
     queue: str
@@ -31,7 +31,7 @@ LIMITED: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "limit"),
     ("user", "queue", "limit"),
 )
-"""Groups of jobs that may run equally long at most: the narrowest, for nothing tells more of a run time."""
+"""Groups of jobs with the same run-time limit. They are the narrowest, because no trait predicts more."""
 
 GROUPS: tuple[tuple[str, ...], ...] = (
     ("user", "queue", "size", "stem"),
@@ -43,32 +43,35 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ("size",),
     (),
 )
-"""Which traits the jobs of a group share, from the narrowest group to all jobs."""
+"""The traits that jobs of a group share, from the narrowest group to all jobs."""
 
 LEVELS = tuple(enumerate((*LIMITED, *GROUPS), -len(LIMITED)))
-"""All groups with their numbers, which draws depend on: limits leave the draws of jobs without one alone."""
+"""All groups with their numbers, which draws depend on.
+
+Groups by limit have negative numbers, so that the draws of jobs without a limit do not depend on them.
+"""
 
 
 def key_of_group(traits: Traits, group: tuple[str, ...]) -> tuple[str, ...] | None:
-    """What a job has of a group's traits; None where one of them is not known."""
+    """Returns a job's values of a group's traits; None if one of them is unknown."""
     key = tuple(getattr(traits, name) for name in group)
     return key if all(key) else None
 
 
 def traits_of(job: Job, cluster: Cluster) -> Traits:
-    """The traits of a job; its queue is the ClusterQueue that its own leads to."""
+    """Returns the traits of a job; its queue is the ClusterQueue that its own queue leads to."""
     queue = cluster.cluster_queue_of(job.namespace, job.queue)
     name = job.queue if queue is None else queue.name
     return Traits(job.user, name, size_of(job), stem_of(job.id), limit_of(job.requested))
 
 
 def limit_of(limit: int | None) -> str:
-    """The longest that a job may run, as a trait: people ask for few different times."""
+    """Returns the run-time limit of a job as a trait: people request few different times."""
     return "" if limit is None else str(limit)
 
 
 def size_of(job: Job) -> str:
-    """The size of a job as a class: its GPUs where it asks for any, else its cores, up to a power of two."""
+    """Returns the size class of a job: its GPUs if it requests any, else its cores, up to a power of two."""
     amounts = {name: amount for name, amount in job.requests_of(range(job.pods)).items() if amount}
     gpus = sorted(name for name in amounts if "gpu" in name)
     name = gpus[0] if gpus else "cpu" if "cpu" in amounts else min(amounts, default="")
@@ -81,7 +84,7 @@ def size_of(job: Job) -> str:
 
 
 def stem_of(name: str) -> str:
-    """What stays of a job's name from one submission to the next: without numbers and what is generated."""
+    """Returns the part of a job's name that recurs across submissions: no numbers, no generated parts."""
     parts = _PARTS.split(name.rpartition("/")[2].lower())
     while parts:
         last = parts[-1].rstrip("0123456789")

@@ -1,8 +1,9 @@
-"""How long the unfinished work of the manifests runs in a replay: manifests do not say.
+"""Determines how long unfinished work of the manifests runs in a replay: manifests do not say.
 
-A run time is drawn as a forecast draws it (`harness.runs.estimates.distributions`), is the limit of the work,
-or one that the user gives. Work whose run time nobody knows keeps what it holds for the whole replay; then
-the waits of others, and what is lost, say nothing.
+The run time is drawn as in a forecast (`harness.runs.estimates.distributions`), or is the work's limit, or
+the
+one that the user gives. Work of unknown run time keeps what it holds for the whole replay. The waits of
+other jobs, and the losses, are then meaningless.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _histories: Lasting[tuple[RunTimes, str]] = Lasting()
 
 
 class _Known(NamedTuple):
-    """What is known of run times.
+    """The known run times.
 
     Attributes:
-        times: by namespace and name, as far as they are known, microseconds.
-        how: what was done with those, as the end of a sentence.
-        why: why others are not known, as the end of a sentence.
+        times: `namespace/name` -> run time in microseconds, if it is known.
+        how: what was done with the known ones, as the end of a sentence.
+        why: why others are unknown, as the end of a sentence.
     """
 
     times: Mapping[str, int]
@@ -56,14 +57,14 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The unfinished work of the manifests, and what its run times can be drawn from.
+    """The unfinished work of the manifests, and the sources of its run times.
 
     Attributes:
-        begun: how it takes part.
+        begun: how the work takes part.
         cluster: the manifests as they are.
-        trace: what is replayed.
-        policy: who takes it over.
-        plugins: whose readers read what has ended of the manifests.
+        trace: the replayed trace.
+        policy: the policy that takes the work over.
+        plugins: the plugins whose readers read the manifests' ended work.
     """
 
     begun: AtStart
@@ -73,12 +74,12 @@ class Work:
     plugins: Plugins
 
     def run_times(self, choice: str, seed: int, twin: Twin | None) -> RunTimesOfWork:
-        """How long it runs.
+        """Determine how long the work runs.
 
         Args:
-            choice: what is to be done with it.
-            seed: of all draws.
-            twin: which twin of the trace is replayed; each has draws of its own.
+            choice: what to do with it.
+            seed: the seed of all draws.
+            twin: which twin of the trace is replayed; each has its own draws.
         """
         arrivals = self._endless()
         known = (latest_of(self.cluster), self.begun.cluster.as_of)
@@ -98,9 +99,9 @@ class Work:
         unknown = f"the run times of {self._counted(lacking)} of the manifests are not known: {found.why}"
         said = [
             f"run times of {self._counted(times)}{found.how}" if times else "",
-            f"of them over at once, as they have run for longer: {over:,}" if over else "",
-            f"{unknown}; they keep what they hold for the whole replay" if lacking else "",
-            f"without an end, as those of DaemonSets: {self._counted(lasting)}" if lasting else "",
+            f"of these, end at once because they have run for longer: {over:,}" if over else "",
+            f"{unknown}; they keep their resources for the whole replay" if lacking else "",
+            f"without an end, such as those of DaemonSets: {self._counted(lasting)}" if lasting else "",
         ]
         return RunTimesOfWork(
             choice,
@@ -112,7 +113,7 @@ class Work:
 
     @property
     def dropped(self) -> AtStart:
-        """How the rest takes part where all that ends is left out."""
+        """The part that work takes if all work that ends by itself is left out."""
         later = None if self.begun.later is None else _without_what_ends(self.begun.later)
         found = replace(self.begun, cluster=_without_what_ends(self.begun.cluster), later=later)
         return found if later is not None and later.pods else replace(found, later=None)
@@ -122,19 +123,19 @@ class Work:
         return [each for each in (self.begun.cluster, self.begun.later) if each is not None]
 
     def _work(self) -> Iterator[Workload | Pod]:
-        """The manifests that take part."""
+        """Yields the manifests that take part."""
         for each in self._several:
             yield from (workload for workload in each.workloads if workload.takes_part)
             yield from each.pods
 
     def _endless(self) -> list[Arrival]:
-        """What the policy takes over of them without a run time."""
+        """Returns the work that the policy takes over without a run time."""
         named = {each.key for each in self._work()}
         several = (each for one in self._several for each in running_jobs(self.policy, one, 0))
         return [each for each in several if each[1] == ENDLESS and each[0].id in named]
 
     def _known(self, choice: str, seed: int, twin: Twin | None, present: Sequence[Present]) -> _Known:
-        """The run times of those that end."""
+        """Returns the run times of work that ends."""
         if choice == LIMIT:
             limits = {each.job.id: each.limit for each in present if each.limit is not None}
             why = "they have neither maximumExecutionTimeSeconds nor activeDeadlineSeconds"
@@ -150,7 +151,10 @@ class Work:
         return _Known(times, f" are drawn from {told}; seed {seed}", why)
 
     def _history(self) -> tuple[RunTimes, str]:
-        """How long jobs ran of the trace and of the manifests, and why that may be nothing to draw from."""
+        """Returns the run times of ended jobs in the trace and the manifests.
+
+        The text says why there may be nothing to draw from.
+        """
 
         def find() -> tuple[RunTimes, str]:
             traces, none = [self.trace], "no job of the trace has ended"
@@ -164,25 +168,25 @@ class Work:
         return _histories.answer(self.trace, self.cluster, find)
 
     def _counted(self, names: Iterable[str]) -> str:
-        """Some of it in numbers."""
+        """Returns the counts of some of the work, such as `2 Workloads`."""
         known: dict[str, Workload | Pod] = {each.key: each for each in self.cluster.pods}
         known.update((each.key, each) for each in self.cluster.workloads)
         return counted([known[name] for name in names])
 
 
 def _future(twin: Twin | None) -> int | str:
-    """The future of a forecast whose run times a replay has: that of the number of its twin."""
+    """Returns the future of a forecast whose run times a replay uses: the one with the number of its twin."""
     if twin is None:
         return 0
     return f"{twin.number}@{twin.shaking.seed}" if twin.shaking.seed else twin.number
 
 
 def _done(arrival: Arrival) -> int:
-    """How long work has run when it is taken over, microseconds."""
+    """Returns how long work had run when it was taken over, microseconds."""
     return arrival[4] if len(arrival) == 5 else 0
 
 
 def _without_what_ends(cluster: Cluster) -> Cluster:
-    """A cluster with no other work than what does not end by itself."""
+    """Returns a cluster that keeps only the work that never ends by itself."""
     workloads = tuple(each for each in cluster.workloads if is_lasting(each, cluster))
     return replace(cluster, workloads=workloads, pods=tuple(pod for pod in cluster.pods if pod.lasting))

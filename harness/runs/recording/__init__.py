@@ -1,1 +1,1 @@
-"""What happened in a replay, as columns: the engine's reports, chunk by chunk, to Parquet tables."""
+"""Recording of a replay: turns the engine's reports into columns, and writes them to Parquet tables."""

@@ -1,4 +1,4 @@
-"""Actions as the codes that they are recorded by, and how they move levels."""
+"""Codes by which actions are recorded, and the changes of levels that they cause."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _NAMES = pl.Enum(ACTIONS)
 
 
 def action_codes(column: pl.Series) -> Ints:
-    """The codes of actions that are given by their names."""
+    """Returns the codes of actions, given their names."""
     return codes(column.cast(_NAMES))
 
 
 def by_action(moves: Mapping[int, int]) -> Ints:
-    """For each action, by its code, how far it moves a level."""
+    """Returns, for each action by its code, how it changes a level."""
     return np.array([moves.get(action, 0) for action in range(len(ACTIONS))], np.int64)
 
 
 BOUND = by_action({BIND: 1, GONE: -1, FINISH: -1})
-"""Of what pods hold that are bound one by one."""
+"""Changes of the amounts that pods hold that are bound one by one."""
 
 ASKED = by_action({SUBMIT: 1, REQUEUE: 1, REJECT: -1})
-"""Of what is asked for, apart from what is held."""
+"""Changes of the requested amounts, without regard to held amounts."""

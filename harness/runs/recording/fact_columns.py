@@ -1,4 +1,4 @@
-"""What happened in a replay, as columns."""
+"""The events of a replay, as columns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _V = TypeVar("_V")
 class FactColumns:
     """Facts that are not written yet: a column for each of their attributes.
 
-    What few of them have is kept by row: flavors and detail (as text), `amounts`, `dropped` and `unused`; so
-    is a pod's successor where it is not 0. The preemptor is its index.
+    Attributes that only few facts have are kept by row: flavors and detail (as text), `amounts`, `dropped`
+    and
+    `unused`, and a pod's successor if it is not 0. The preemptor is its index.
     """
 
     __slots__ = (
@@ -46,12 +47,12 @@ class FactColumns:
         self.unused: dict[int, Amounts] = {}
 
     def tell(self, fact: Fact, row: int, texts: Texts) -> None:
-        """Turn what a fact says in objects into text, before it is added as that row.
+        """Convert the objects in a fact to text before the fact is added as that row.
 
-        What cannot be written is the fault of the policy that has just said it, so this does not wait.
+        This happens at once, so that the error blames the policy that has just reported the fact.
 
         Raises:
-            UnwritableError: it cannot be.
+            UnwritableError: an object cannot be converted.
         """
         if fact.flavors is not None:
             self.flavors[row] = texts.of_flavors(fact)
@@ -59,7 +60,7 @@ class FactColumns:
             self.detail[row] = texts.of_detail(fact)
 
     def add(self, facts: Sequence[Fact]) -> None:
-        """Append facts, column by column: a fraction of what it costs row by row."""
+        """Append facts column by column, at a fraction of the cost of appending row by row."""
         (
             time, cycle, action, job, pods, alive, holding, quota, amounts, pod, successor, node, _, by,
             reason, _, dropped, unused,
@@ -94,7 +95,7 @@ class FactColumns:
         self.rows += len(facts)
 
     def whole(self, few: Mapping[int, _V]) -> list[_V | None]:
-        """A column where few rows have anything."""
+        """Returns a full column from the values of few rows."""
         column: list[_V | None] = [None] * self.rows
         for row, value in few.items():
             column[row] = value

@@ -1,6 +1,6 @@
-"""Writes `jobs.parquet` while a replay goes on: how jobs ended, a chunk as soon as all of its jobs are over.
+"""Writes `jobs.parquet` during a replay: each chunk of jobs as soon as all of them are over.
 
-Rows are in order of arrival. Jobs that are over wait in memory only for those that arrived before them.
+Rows are in order of arrival. Finished jobs wait in memory only for jobs that arrived before them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 12  # jobs that are put into columns together: a fraction of what it costs one by one
 
 _STILL_WAITING = (PENDING, NEVER, NEVER, NEVER, 0, 0, 0)
-"""What `JobResults.add` would hear of a job after hearing nothing of it."""
+"""The values for a job that was never reported to `JobResults.add`."""
 
 
 @final
 class _Chunk:
-    """How neighbouring jobs ended, in columns; `left` are not over yet."""
+    """The results of neighbouring jobs in columns; `left` jobs are not over yet."""
 
     __slots__ = ("_columns", "left")
 
@@ -42,13 +42,13 @@ class _Chunk:
         self._columns: list[Ints] = [np.full(rows, value, np.int64) for value in _STILL_WAITING]
 
     def keep(self, rows: Ints, values: Sequence[Ints]) -> None:
-        """How some of them ended, column by column as `JobResults.add` has them."""
+        """Store the results of some jobs, column by column in the order of `JobResults.add`."""
         for column, each in zip(self._columns, values, strict=True):
             column[rows] = each
         self.left -= len(rows)
 
     def columns(self, count: int) -> dict[str, pl.Series]:
-        """The columns of `jobs.parquet` that say how the first of these jobs ended."""
+        """Returns the columns of `jobs.parquet` with the results of the first `count` jobs."""
         state, admitted, start, finish, preemptions, lost, idle = (each[:count] for each in self._columns)
         return {
             "admitted_time": _times(admitted),
@@ -67,11 +67,12 @@ class JobResults:
 
     Args:
         path: the file.
-        jobs: the jobs of the replay, for what their rows say about them.
+        jobs: the jobs of the replay, for the other columns of their rows.
         kind: how times are written.
-        rows: how many make up a chunk.
-        timeline_queue: what the timeline calls the queue of each job, where namespace and queue do not say.
-        files: whether a short table becomes a file as well.
+        rows: the number of rows in a chunk.
+        timeline_queue: the name of each job's queue in the timeline, if namespace and queue do not determine
+            it.
+        files: whether to write a short table to a file, too.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class JobResults:
         lost: int,
         idle: int,
     ) -> None:
-        """How one job ended; see `harness.engine.events.Recorder`."""
+        """Record how one job ended; see `harness.engine.events.Recorder`."""
         recent = self._recent
         recent.append((job.index, state, admitted, start, finish, preemptions, lost, idle))
         if len(recent) == _AT_ONCE:
@@ -115,9 +116,9 @@ class JobResults:
                 self._write(first, self._frame.height)
 
     def close(self, arrived: int) -> ShortTable | None:
-        """Write what is left of the first `arrived` jobs, those that the replay saw, and finish the table.
+        """Write the rest of the first `arrived` jobs, those that the replay saw, and finish the table.
 
-        Answers all of it if it is short.
+        Returns the whole table if it is short.
         """
         self._pack()
         while (first := self._chunks.get(self._written)) is not None:
@@ -129,7 +130,7 @@ class JobResults:
         self._writer.abandon()
 
     def _pack(self) -> None:
-        """Move what is recent into its chunks.
+        """Move recent results into their chunks.
 
         Raises:
             InputError: a number of a job is too large for its column.
@@ -142,8 +143,8 @@ class JobResults:
         except struct.error as error:
             large = next(row[0] for row in recent if max(row) > INT64_MAX)
             raise InputError(
-                f"job {self._frame['job_id'][large]}: what its pods lost, or held in vain, is together more "
-                "microseconds than 64 bits can count",
+                f"job {self._frame['job_id'][large]}: the total that its pods lost, or held in vain, "
+                f"has more microseconds than 64 bits can count",
                 hint="are durations and pods given in the right units?",
             ) from error
         numbers, rows = np.divmod(index, self._rows)
@@ -156,7 +157,7 @@ class JobResults:
             chunk.keep(rows[mine], [column[mine] for column in values])
 
     def _write(self, chunk: _Chunk, until: int) -> None:
-        """Write the next chunk, with jobs up to the number `until`."""
+        """Write the next chunk, without the jobs from number `until` on."""
         offset = self._written * self._rows
         rows = min(self._rows, until - offset)
         part = self._frame.slice(offset, rows)
@@ -169,6 +170,6 @@ class JobResults:
 
 
 def _times(values: Ints) -> pl.Series:
-    """Times as a column, null where there is none."""
+    """Returns times as a column, null for `NEVER`."""
     column = as_series(values)
     return column.set(column == NEVER, None)

@@ -1,6 +1,6 @@
-"""Keeps what the engine reports, in columns, and writes it to Parquet chunk by chunk.
+"""Collects the engine's reports in columns, and writes them to Parquet chunk by chunk.
 
-Memory follows the chunk, not the length of the replay.
+The memory needed depends on the size of a chunk, not on the length of the replay.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Stints:
         self.recent: list[tuple[int, ...]] = []  # not in the columns yet
 
     def pack(self) -> int:
-        """Move what is recent into the columns; answers how many rows these have."""
+        """Move recent stints into the columns; returns the number of rows in these."""
         if self.recent:
             columns = self.job, self.pods, self.start, self.end, self.state, self.lost
             for column, values in zip(columns, zip(*self.recent, strict=True), strict=True):
@@ -63,7 +63,7 @@ class _Stints:
 
 
 def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDArray[np.int32]) -> pl.Expr:
-    """What `Job.pod_name` says, for columns of its job: its name, and how many pods it has."""
+    """Returns the names of pods as `Job.pod_name` does, for columns with their jobs' names and pods."""
     name = job_id
     if (pods != 1).any():
         numbered = pl.concat_str(name, pl.lit("-"), as_series(pod))
@@ -75,14 +75,14 @@ def _pod_names(job_id: pl.Expr, pods: Ints, pod: array[int], successor: npt.NDAr
 
 
 def _known(numbers: Ints) -> pl.Series:
-    """A column of few numbers, null where there is none."""
+    """Returns a column of numbers that most rows lack, null for `NEVER`."""
     if (numbers == NEVER).all():
         return pl.Series([None], dtype=pl.Int32).new_from_index(0, len(numbers))
     return pl.select(pl.when(as_series(numbers) != NEVER).then(as_series(numbers)).cast(pl.Int32)).to_series()
 
 
 def _column(values: list[Any], dtype: pl.DataType) -> pl.Series:
-    """A column of values; where none has any, polars is not made to look for one in all of them."""
+    """Returns a column of values; polars does not search a column without values for their type."""
     if values.count(None) == len(values):
         return pl.Series([None], dtype=dtype).new_from_index(0, len(values))
     return pl.Series(values, dtype=dtype)
@@ -93,13 +93,13 @@ class ParquetRecorder:
     """Writes the tables of one replay into a folder.
 
     Args:
-        folder: where to; it exists.
-        jobs: the jobs of the replay, for what their rows say about them.
+        folder: the folder; it exists.
+        jobs: the jobs of the replay, for the other columns of their rows.
         kind: how times are written.
         capacity: resource -> amount, for the shares of the timeline.
         tenants: the queues of the timeline, see `harness.runs.tenants`.
-        on_nodes: whether pods hold resources when they are bound (else when their job starts).
-        files: whether short tables become files as well; long ones do.
+        on_nodes: whether pods hold resources from their binding on (else from the start of their job).
+        files: whether to write short tables to files, too; long ones always are.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class ParquetRecorder:
     def close(self, arrived: int) -> dict[str, ShortTable]:
         """Write what is left; `jobs.parquet` gets the first `arrived` jobs, those that the replay saw.
 
-        Answers those of the tables that are short.
+        Returns the short ones of the tables.
         """
         self._pack()
         self._flush_facts()
@@ -201,7 +201,7 @@ class ParquetRecorder:
         return {name: table for name, table in found.items() if table is not None}
 
     def abandon(self) -> None:
-        """Close the files of a replay that failed; its folder is to be removed."""
+        """Close the files of a failed replay, whose folder will be removed."""
         for writer in (self._decisions_file, self._stints_file):
             writer.abandon()
         self._timeline.abandon()
@@ -297,7 +297,7 @@ class ParquetRecorder:
         )
 
     def _held(self, job: Ints, pods: Ints, exceptions: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """What the pods of each row hold of each resource."""
+        """Returns what the pods of each row hold of each resource."""
         of_job = self._pods[job]
         held = {}
         for resource, totals in self._totals.items():
@@ -310,7 +310,7 @@ class ParquetRecorder:
         return held
 
     def _few_amounts(self, rows: int, few: Mapping[int, Amounts]) -> dict[str, Ints]:
-        """Resource -> amounts that few rows have, 0 elsewhere; empty where no row has any."""
+        """Returns resource -> amounts, 0 for rows that have none; empty if no row has any."""
         found = {}
         for resource in self._totals if few else ():
             found[resource] = np.zeros(rows, np.int64)

@@ -1,4 +1,4 @@
-"""The timeline of a replay: what each queue holds and waits for, after every instant at which that changed.
+"""The timeline of a replay: the held and pending amounts of each queue after every change.
 
 It is derived from the decisions, a chunk at a time. Each decision moves amounts between waiting and
 allocated. The moves of one instant are added up, and running totals are carried from chunk to chunk.
@@ -20,12 +20,12 @@ _LEVELS = ("allocated", "pending", "held")
 
 
 class Change(NamedTuple):
-    """What changes with each row, each of it -1, 0 or 1.
+    """The changes that each row makes: -1, 0 or 1.
 
     Attributes:
-        quota: 1 where the row's pods hold quota from now on, -1 where they give it back.
-        alive: 1 where the job arrives, -1 where it is over.
-        holding: 1 where the job begins to hold resources, -1 where it stops.
+        quota: 1 if the row's pods get quota, -1 if they give it back.
+        alive: 1 if the job arrives, -1 if it is over.
+        holding: 1 if the job begins to hold resources, -1 if it stops.
     """
 
     quota: Ints
@@ -34,15 +34,15 @@ class Change(NamedTuple):
 
 
 class _Moves(NamedTuple):
-    """What moves, and what policies say of shares.
+    """Changes of levels, and the shares that policies report.
 
     Attributes:
-        time: when.
-        queue: the code of the queue.
-        levels: name -> how far.
-        told: whether shares are said from then on.
-        dominant: the dominant share that is; means nothing where none is said.
-        weighted: the weighted one, likewise.
+        time: the times of the changes.
+        queue: the codes of the queues.
+        levels: name of a level -> its changes.
+        told: whether a share is reported from then on.
+        dominant: the reported dominant share; meaningless if none is reported.
+        weighted: the reported weighted share, likewise.
     """
 
     time: Ints
@@ -53,13 +53,13 @@ class _Moves(NamedTuple):
     weighted: Ints
 
     def some(self, rows: Ints | Bools | slice) -> _Moves:
-        """Some of the rows."""
+        """Returns some of the rows."""
         levels = {name: level[rows] for name, level in self.levels.items()}
         times, queues, told = self.time[rows], self.queue[rows], self.told[rows]
         return _Moves(times, queues, levels, told, self.dominant[rows], self.weighted[rows])
 
     def then(self, later: _Moves) -> _Moves:
-        """These, and later ones after them."""
+        """Returns these moves followed by later ones."""
         levels = {name: np.concatenate((level, later.levels[name])) for name, level in self.levels.items()}
         return _Moves(
             np.concatenate((self.time, later.time)),
@@ -71,7 +71,7 @@ class _Moves(NamedTuple):
         )
 
     def added_up(self) -> _Moves:
-        """One row for each instant and queue, in their order; of shares the last that are said of it."""
+        """Returns one row for each instant and queue, in order, with the last share reported for it."""
         order = np.lexsort((self.queue, self.time))
         rows = self.some(order)
         begins = np.flatnonzero(firsts(rows.time) | firsts(rows.queue))
@@ -90,11 +90,11 @@ class Timeline:
     """Turns decisions into change points.
 
     Args:
-        writer: gets the rows.
+        writer: receives the rows.
         queues: the queues by code, sorted by name.
-        resources: what jobs ask for, sorted by name.
+        resources: the resources that jobs request, sorted by name.
         capacity: resource -> amount of the whole cluster.
-        on_nodes: whether pods hold resources when they are bound (else when their job starts).
+        on_nodes: whether pods hold resources from their binding on (else from the start of their job).
     """
 
     def __init__(
@@ -134,13 +134,13 @@ class Timeline:
 
         Args:
             time: microseconds since the origin.
-            action: code of the action.
-            queue: code of the job's queue.
-            change: what changes with each row for its job and its pods.
+            action: codes of the actions.
+            queue: codes of the jobs' queues.
+            change: the changes that each row makes for its job and its pods.
             amounts: resource -> what the row's pods hold.
-            dropped: resource -> what a partial admission no longer asks for; empty when there was none.
-            unused: resource -> quota given back that was never used; empty when there was none.
-            shares: time, code of the queue, dominant and weighted share from then on, in order.
+            dropped: resource -> what a partial admission no longer requests; empty if there was none.
+            unused: resource -> quota given back without having been used; empty if there was none.
+            shares: time, code of the queue, and the dominant and weighted share from then on, in order.
         """
         # Without nodes a job holds resources as a whole, so that whether it begins or stops to do so says it.
         grows = BOUND[action] if self._on_nodes else change.holding
@@ -166,7 +166,7 @@ class Timeline:
             self._write(moves.some(slice(last)))
 
     def close(self) -> ShortTable | None:
-        """Write what was held back and finish the table; answers all of it if it is short."""
+        """Write what was held back and finish the table; returns the whole table if it is short."""
         if self._held_back is not None:
             self._write(self._held_back)
         return self._writer.close()
@@ -176,7 +176,7 @@ class Timeline:
         self._writer.abandon()
 
     def _only_told(self, shares: Sequence[tuple[int, int, float, int]]) -> _Moves:
-        """What is said of shares, where nothing moves."""
+        """Returns moves that report shares and change no level."""
         times, queues, dominant, weighted = zip(*shares, strict=True)
         whole = [np.array(each, np.int64) for each in (times, queues, weighted)]
         nothing = dict.fromkeys(self._levels, np.zeros(len(shares), np.int64))
@@ -227,7 +227,7 @@ class Timeline:
         )
 
     def _shares(self, moves: _Moves, groups: Groups) -> tuple[Bools, Mapping[str, Floats | Ints]]:
-        """Whether shares are known after each of some moves, and what policies said of them last."""
+        """Returns whether shares are known after each move, and the latest reported ones."""
         number = np.where(moves.told[groups.order], np.arange(len(moves.time)), -1)
         latest = np.maximum.accumulate(number)
         # What was said of another queue is not of this one.
@@ -252,7 +252,7 @@ def _nulls(rows: int) -> pl.Series:
 
 
 def _known(values: Floats | Ints, known: Bools) -> pl.Series:
-    """A column with nulls where nothing is known."""
+    """Returns a column with nulls for unknown values."""
     if not known.any():
         return _nulls(len(values))
     column = as_series(values)

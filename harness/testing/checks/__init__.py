@@ -1,4 +1,4 @@
-"""An outside checker of runs: whether what a policy did could be, and is what the tables say.
+"""An independent checker of runs: that a policy's decisions are possible, and that the tables agree.
 
 from harness.testing.checks import check_run
 

@@ -1,4 +1,4 @@
-"""Nothing holds more than there is: nodes, or without nodes the cluster, after every decision."""
+"""Checks that no more is held than exists, on nodes or in a cluster without nodes, after every decision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PODS = "pods"
 
 
 class Capacity(Rule):
-    """What is held on each node, or in the cluster.
+    """The amounts held on each node, or in the cluster.
 
     Args:
         facts: the run.
@@ -29,7 +29,7 @@ class Capacity(Rule):
         self.change(facts.start)
 
     def change(self, now: int) -> None:
-        """What there is from now on; nobody loses what he holds."""
+        """Update the capacity; holders keep what they have."""
         if self.facts.on_nodes:
             return
         before, self._quotas = self._quotas, _quotas(self.facts.cluster)
@@ -39,10 +39,10 @@ class Capacity(Rule):
             self._beyond[key[-1]] = self._beyond.get(key[-1], 0) + max(0, fell)
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """What is too much once a decision took effect.
+        """Yields excesses after a decision took effect.
 
-        A node may hold more than it has once it has less than before. Who comes then may ask for nothing
-        that is too little there.
+        A node may hold more than it has after it shrank. A pod that comes then may request nothing that is
+        short there.
         """
         name, now = step.life.asked.name, step.row["time"]
         while self._lost and self._lost[-1] < now:
@@ -60,7 +60,7 @@ class Capacity(Rule):
                 yield from self._too_much(step, place, [each for each, amount in added.items() if amount])
 
     def _too_much(self, step: Step, place: str, resources: list[str]) -> Iterator[Broken]:
-        """These of the resources that a place has too little of."""
+        """Yields those of the resources that are short in a place."""
         if not place:
             room = self.facts.cluster.capacity
         else:
@@ -71,11 +71,11 @@ class Capacity(Rule):
             unlimited = not self.facts.on_nodes or (resource == PODS and place and PODS not in room)
             limit = room.get(resource, amount if unlimited else 0) + self._beyond.get(resource, 0)
             if amount > limit:
-                what = f"{amount} of {resource} are held of {limit}"
+                what = f"{amount} of {resource} are held, and the limit is {limit}"
                 yield Broken("capacity.node" if place else "capacity.cluster", step.where, what)
 
     def _stays(self, step: Step, at: int) -> Iterator[Broken]:
-        """Who is still on a node that was removed, although it came before that."""
+        """Yields pods that are still on a removed node, although they came before the removal."""
         for node in sorted(self.facts.removed[at]):
             left = [pod for pod, since in self._since.get(node, {}).items() if since < at]
             if left:
@@ -92,7 +92,7 @@ class Capacity(Rule):
 
 
 def _quotas(cluster: Cluster) -> dict[tuple[str, str, str, str], tuple[int, int]]:
-    """Kind and name of an owner, flavor and resource -> the nominal quota, and what of it others may have."""
+    """Returns (kind and name of an owner, flavor, resource) -> the nominal quota, and its lendable part."""
     owners = {("queue", name): each.resource_groups for name, each in cluster.cluster_queues.items()}
     owners |= {("cohort", name): each.resource_groups for name, each in cluster.cohorts.items()}
     return {

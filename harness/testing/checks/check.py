@@ -1,4 +1,4 @@
-"""All rules that a run has to keep, in one call."""
+"""Checks a run against all rules, in one call."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType(
         "elastic": Elastic,
     }
 )
-"""Rules that not every policy has to keep, by name; see `check_run`."""
+"""Rules that only some policies keep, by name; see `check_run`."""
 
 
 def rules_of(run: Run) -> tuple[str, ...]:
-    """The names of `RULES` that a built-in policy keeps; none for any other."""
+    """Returns the names of `RULES` that a built-in policy keeps; none for any other."""
     cluster = run.info["cluster"]
     on_nodes = bool(cluster["nodes"]) or any("allocatable" in each for each in cluster.get("events", ()))
     where = ("placement",) if on_nodes else ()
@@ -51,11 +51,12 @@ def rules_of(run: Run) -> tuple[str, ...]:
 def check_run(
     run: Run, cluster: Cluster, trace: Trace, *, rules: Iterable[str] | None = None
 ) -> list[Broken]:
-    """Check a run from outside: its tables alone, against the trace and the manifests.
+    """Check a run independently: only its tables, against the trace and the manifests.
 
-    Whatever the policy, these have to hold:
+    For every policy these must hold:
 
-    - *order*: every action follows what was before it; names of pods, preemptors and nodes exist; nothing is
+    - *order*: every action is possible after the earlier ones; names of pods, preemptors and nodes exist;
+      nothing is
       invented, and no job is lost;
     - *time*: it never goes backwards. Within an instant ends come first, then what is gone, starts and
       arrivals. Work ends exactly when it is done, by the loss model; grace periods are kept exactly;
@@ -65,25 +66,25 @@ def check_run(
     - *jobs*, *stints*, *timeline*, *outcome*: what these tables say is what follows from the decisions;
     - *identity*: allocated = useful + lost + idle_held + unfinished, to the microsecond, also in the metrics.
 
-    Further rules are those of a kind of policy, to be asked for by name:
+    Further rules hold for some policies, and are requested by name:
 
     - `placement`: node selectors, taints, labels of flavors;
     - `never`: nothing is preempted;
-    - `priority`: only what is less important is preempted, by who may preempt;
-    - `quotas`: of ClusterQueues and cohorts, at each admission, and what `quota.over` says;
-    - `kueue`: the same, stop policies, and who may preempt whom;
+    - `priority`: only less important jobs are preempted, by jobs that may preempt;
+    - `quotas`: those of ClusterQueues and cohorts, at each admission, and the values of `quota.over`;
+    - `kueue`: the same, with stop policies and preemption policies;
     - `elastic`: `max` of elastic quotas, and with ACK's semantics `min`.
 
-    A history that cannot be followed to its end comes first; the other rules then say nothing.
+    If the history cannot be followed to its end, that is reported first, and the other rules are not checked.
 
     Args:
         run: a run, with or without metrics.
-        cluster: what it was replayed on; rules go by what it was at the time of each decision.
-        trace: what was replayed.
+        cluster: the cluster of the replay; rules use it as it was at the time of each decision.
+        trace: the replayed trace.
         rules: names of `RULES`; by default those that the run's policy keeps, if it is a built-in one.
 
     Returns:
-        What is broken; empty if all is well.
+        The broken rules; empty if all hold.
 
     Raises:
         InputError: the run is not of this cluster and trace, or begins with pods or Workloads.

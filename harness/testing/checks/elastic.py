@@ -1,4 +1,4 @@
-"""Elastic quotas: never above `max`, together within what is guaranteed, and who may lose pods to whom."""
+"""Checks elastic quotas: never above `max`, in total within the guarantees, and preemptions allowed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Used = dict[str, dict[str, int]]
 
 
 class Elastic(Rule):
-    """What quotas use, with what is leaving and without.
+    """The usage of quotas, with and without leaving pods.
 
-    Of Koordinator's runtime only is known that it is at most `max`.
+    For Koordinator's runtime, the only known bound is `max`.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -34,7 +34,7 @@ class Elastic(Rule):
         self._charged: dict[tuple[str, int], list[str]] = {}  # which quotas a pod counts against
 
     def change(self, now: int) -> None:
-        """Quotas are others from now on, and count all pods anew; those of scheduler-plugins count none."""
+        """Update the quotas, and count all pods again; scheduler-plugins' quotas start from no pods."""
         before = self._quotas
         self._quotas = self.facts.cluster.elastic_quotas
         for used in (self._holds, self._stays):
@@ -59,7 +59,7 @@ class Elastic(Rule):
                     used[quota][resource] = used[quota].get(resource, 0) + sign * amount
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether a quota is above its bounds, and whether a preemption is allowed."""
+        """Yields quotas above their bounds, and preemptions that are not allowed."""
         if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield from self._evicted(step)
         self._count(step)
@@ -67,7 +67,7 @@ class Elastic(Rule):
             yield from self._bound(step)
 
     def _line(self, asked: Asked, pod: int) -> list[ElasticQuota]:
-        """The quota of a pod and those above it: by its label, its namespace, its queue."""
+        """Returns the quota of a pod and those above it: by its label, its namespace, its queue."""
         leaves = leaves_of(self._quotas)
         local = self.facts.cluster.local_queues.get((asked.namespace, asked.queue))
         names = [asked.part_of(pod).labels.get(_QUOTA, "")]
@@ -81,7 +81,7 @@ class Elastic(Rule):
         return found
 
     def _count(self, step: Step) -> None:
-        """Keep what quotas use up to date; a pod of one job may belong to another quota than its fellows."""
+        """Update the usage of quotas; pods of one job may belong to different quotas."""
         life = step.life
         holds = set(life.holds)
         stays = {pod for pod, hold in life.holds.items() if hold.due is None}
@@ -108,7 +108,7 @@ class Elastic(Rule):
             yield from self._together(step, asks)
 
     def _together(self, step: Step, asks: Mapping[str, int]) -> Iterator[Broken]:
-        """All quotas within the root's guarantee, or without a root within the sum of guarantees."""
+        """Check that all quotas are within the root's guarantee, or without a root within their sum."""
         leaves = list(leaves_of(self._quotas).values())
         tops = [quota for quota in self._quotas.values() if not quota.parent]
         for resource in asks:
@@ -139,7 +139,7 @@ class Elastic(Rule):
     def _preempted(
         self, step: Step, by: Asked, ours: list[ElasticQuota], asked: Asked, theirs: list[ElasticQuota]
     ) -> Iterator[Broken]:
-        """The same quota takes from what is less important; another one from what is borrowed."""
+        """Check a preemption: within a quota by priority; from another quota only what it borrowed."""
         if not by.preempts:
             yield Broken("elastic.never", step.where, f"{by.name} has preemptionPolicy Never")
         if self._falls_back and not all(self._line(each, 0) for each in self.facts.mates(by)):
@@ -161,9 +161,9 @@ class Elastic(Rule):
             yield from self._borrows(step, ours, theirs)
 
     def _borrows(self, step: Step, ours: list[ElasticQuota], theirs: list[ElasticQuota]) -> Iterator[Broken]:
-        """What is taken is used beyond its quota's min, and beyond that of every group that both are not in.
+        """Check that the victim's quota, and each group without the preemptor, uses more than its min.
 
-        With other semantics what has just gone may be counted still, for as long as evictions take.
+        With other semantics, pods that have just gone may still count, for as long as evictions take.
         """
         for quota in theirs:
             if quota in ours:

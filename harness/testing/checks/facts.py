@@ -1,4 +1,4 @@
-"""What a checker goes by: the rows of a run's tables, and what the trace says of each job."""
+"""The material of a checker: the rows of a run's tables, and each job according to the trace."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Row = Mapping[str, Any]
 
 
 _OF_NODES = (LOST_WITH_NODE, DELETED_BY_TAINT, "TerminatedByKueue")
-"""Why pods alone go whose node changes."""
+"""The reasons for which only the pods on a changed node are evicted."""
 
 _BEFORE_CHANGES = frozenset(("finish", "gone", "requeue", "start"))
-"""What comes before the changes of its instant: ends, what is gone or back, and starts by their time."""
+"""Actions that precede the changes of their instant: ends, departures and returns, and timed starts."""
 
 
 def by_node(row: Row) -> bool:
-    """Whether pods are evicted because of what became of their node, which no preemption policy decides."""
+    """Returns True if pods are evicted because of a change of their node, whatever the preemption policy."""
     return row["action"] == "evict" and row["reason"] in _OF_NODES
 
 
 class Broken(NamedTuple):
-    """A rule that does not hold.
+    """A broken rule.
 
     Attributes:
         rule: its name, such as `capacity.node`.
@@ -60,7 +60,7 @@ class Broken(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A pod set; `first` is the number of its first pod, and `requests` is of one pod."""
+    """A pod set; `first` is the number of its first pod, and `requests` are those of one pod."""
 
     name: str
     first: int
@@ -74,16 +74,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Asked:
-    """A job as the trace has it; times are microseconds.
+    """A job according to the trace; times are microseconds.
 
     Attributes:
         number: its row in `jobs.parquet`.
         queue, namespace: as in the trace.
-        tenant: what the timeline calls its queue.
-        quota: the ClusterQueue or ElasticQuota behind that, or None.
-        submit: when it arrives; where arrivals were scaled, by `jobs.parquet`.
+        tenant: the name of its queue in the timeline.
+        quota: the ClusterQueue or ElasticQuota behind the queue, or None.
+        submit: its arrival; from `jobs.parquet` if arrivals were scaled.
         interval: its own checkpoint interval, or None.
-        startup: how long its pods take until they are ready; `ENDLESS` where they never are.
+        startup: how long its pods take to become ready; `ENDLESS` if they never do.
     """
 
     number: int
@@ -104,11 +104,11 @@ class Asked:
     parts: tuple[Part, ...]
 
     def part_of(self, pod: int) -> Part:
-        """The pod set of a pod."""
+        """Returns the pod set of a pod."""
         return next(part for part in self.parts if part.first <= pod < part.first + part.count)
 
     def amounts(self, pods: Iterable[int]) -> dict[str, int]:
-        """Resource -> what some pods ask for together."""
+        """Returns resource -> the total request of some pods."""
         total: dict[str, int] = {}
         for pod in pods:
             for resource, amount in self.part_of(pod).requests.items():
@@ -117,23 +117,23 @@ class Asked:
 
 
 class Facts:
-    """A run with the trace and the cluster that it was made of.
+    """A run with its trace and its cluster.
 
     Attributes:
-        run: the same.
-        cluster: as it is at first, and then as it was at the decision that is looked at.
-        ever: with all objects that there are at some time.
+        run: the run.
+        cluster: the cluster at the beginning, and later at the time of the present decision.
+        ever: the cluster with all objects that exist at any time.
         jobs: the jobs that arrived, in the order of `jobs.parquet`; by name.
-        missing: names in `jobs.parquet` that the trace does not have.
+        missing: names in `jobs.parquet` that the trace lacks.
         table: the rows of `jobs.parquet`, times in microseconds since the origin.
         decisions: the rows of `decisions.parquet`, likewise.
         losses: the loss model.
         on_nodes: whether the cluster has nodes.
-        removed: when nodes are removed, and which.
-        end: when the run ended.
+        removed: time -> the nodes that are removed then.
+        end: the end of the run.
 
     Raises:
-        InputError: the run is not of this cluster and trace, or began with work that ran already.
+        InputError: the run is not of this cluster and trace, or began with work that already ran.
     """
 
     def __init__(self, run: Run, cluster: Cluster, trace: Trace) -> None:
@@ -179,13 +179,13 @@ class Facts:
                 self._of_groups[group] = max(job.priority, self._of_groups.get(group, job.priority))
 
     def changes_by(self, time: int, action: str = "") -> Iterator[int]:
-        """The times of the changes before a decision; at each the cluster is as it is from then on.
+        """Yields the times of the changes before a decision, each after updating the cluster.
 
-        Ends, and what is gone, starts again or starts by its time, come before the changes of an instant.
+        Ends, departures, returns and timed starts precede the changes of an instant.
 
         Args:
-            time: of the decision.
-            action: what it is; "" for the end of all.
+            time: the time of the decision.
+            action: its action; "" for the end of all.
         """
         while self._ahead and self._ahead[0].at + (action in _BEFORE_CHANGES) <= time:
             at, edits = self._ahead.pop(0)
@@ -195,19 +195,19 @@ class Facts:
                 yield at
 
     def is_instant_of_change(self, time: int) -> bool:
-        """Whether something changes of the cluster then."""
+        """Returns True if the cluster changes at this time."""
         return any(at == time for at, _ in self.ever.changes)
 
     def nodes_at(self, time: int) -> Mapping[str, Node]:
-        """The nodes once all that changes at an instant has."""
+        """Returns the nodes after all changes of an instant."""
         return self._nodes[bisect_right(self._nodes, time, key=lambda each: each[0]) - 1][1]
 
     def importance(self, job: Asked) -> int:
-        """The priority that pods of a job may count as: the highest one of any job of their pod groups."""
+        """Returns the priority that a job's pods may count as: the highest of any job in their pod groups."""
         return max([job.priority, *(self._of_groups[group] for group in self._groups(job))])
 
     def mates(self, job: Asked) -> Iterator[Asked]:
-        """The jobs with pods in a pod group of a job, itself included."""
+        """Returns the jobs with pods in a pod group of a job, including the job itself."""
         groups = set(self._groups(job))
         return (each for each in self.jobs.values() if each is job or groups & set(self._groups(each)))
 
@@ -261,7 +261,7 @@ class Facts:
 
 
 def _rows_by_job(trace: Trace) -> dict[str, list[Row]]:
-    """Job -> its rows, with durations in microseconds."""
+    """Returns job -> its rows, with durations in microseconds."""
     frame = trace.frame.with_columns(
         (cs.duration() - cs.by_name("submit_time")).cast(pl.Int64),
         pl.col("submit_time").cast(pl.Int64) - trace.origin,

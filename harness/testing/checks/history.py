@@ -1,4 +1,4 @@
-"""The decisions of a run followed one by one: their order, what may follow what, and when things are due."""
+"""Follows the decisions of a run one by one: their order, their possibility, and due times."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.testing.checks.facts import Broken, Facts, Row
 from harness.testing.checks.life import IllegalError, Life
 
 _DELIVERED = {"finish": 0, "gone": 1, "requeue": 1, "start": 2, "submit": 3}
-"""What happens by itself when an instant begins, in this order; then the policy decides."""
+"""Events at the beginning of an instant, in this order; then the policy decides."""
 _DECIDED = 4
 _OUTSIDE_OF_CYCLES = ("evict", "mark", "unmark")
-"""What follows at once from nodes that change, and from tolerations that end."""
+"""Actions that follow at once from changes of nodes, and from the end of tolerations."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A decision that could be made, after it took effect; `pods` are those that it is about."""
+    """A possible decision after it took effect; `pods` are the pods that it is about."""
 
     row: Row
     life: Life
@@ -29,12 +29,12 @@ class Step:
 
     @property
     def where(self) -> str:
-        """The decision, for a message."""
+        """Names the decision in messages."""
         return at(self.row)
 
 
 class Rule(ABC):
-    """Follows a run, decision by decision.
+    """A rule that follows a run, decision by decision.
 
     Args:
         facts: the run.
@@ -45,25 +45,25 @@ class Rule(ABC):
 
     @abstractmethod
     def turn(self, step: Step) -> Iterator[Broken]:
-        """What a decision that took effect breaks."""
+        """Yields the breaches of a decision that took effect."""
 
     def change(self, now: int) -> None:  # noqa: B027 most rules keep nothing of the cluster
-        """The cluster of the facts is another one from now on."""
+        """Note that the cluster of the facts has changed."""
 
     def close(self) -> Iterator[Broken]:
-        """What is broken over the whole run."""
+        """Yields the breaches over the whole run."""
         yield from ()
 
 
 class Level:
-    """What a queue holds and waits for: by resource what is allocated, pending and held, and its jobs."""
+    """The amounts of a queue, by resource: allocated, pending and held; and the numbers of its jobs."""
 
     def __init__(self) -> None:
         self.amounts: dict[tuple[str, str], int] = {}
         self.running = self.pending = 0
 
     def add(self, life: Life, sign: int) -> None:
-        """Add a job as it stands, or take it away again."""
+        """Add a job in its present state, or remove it again."""
         alive = life.state == "alive"
         self.running += sign * (alive and bool(life.holds))
         self.pending += sign * (alive and not life.holds)
@@ -74,7 +74,7 @@ class Level:
                     self.amounts[key] = self.amounts.get(key, 0) + sign * amount
 
     def key(self, resources: list[str]) -> tuple[tuple[int, ...], ...]:
-        """By resource: allocated, pending, held, running jobs, pending jobs."""
+        """Returns for each resource: allocated, pending, held, running jobs, pending jobs."""
         of = self.amounts.get
         return tuple(
             (*(of((kind, each), 0) for kind in ("allocated", "pending", "held")), self.running, self.pending)
@@ -89,10 +89,10 @@ class History:
         facts: the run.
 
     Attributes:
-        facts: the same.
+        facts: the run.
         lives: every job that the trace and the run have, by name.
-        levels: time and queue -> what it holds and waits for from then on, where that changed.
-        broken: what cannot be; filled by `steps`.
+        levels: (time, queue) -> its amounts from then on, for each change.
+        broken: the impossible things; filled by `steps`.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -109,7 +109,7 @@ class History:
         self._put_off: dict[str, int] = {}  # the same of those with admission checks: until then at least
 
     def steps(self) -> Iterator[Step]:
-        """The decisions, each once it took effect; ends at the first one that cannot be."""
+        """Yields the decisions, each after it took effect; ends at the first impossible one."""
         before: Row = {"seq": -1, "time": self.facts.start, "cycle": 0, "action": "submit"}
         for row in self.facts.decisions:
             found = list(self._order(row, before))
@@ -140,7 +140,7 @@ class History:
         self.broken += self._overdue(self.facts.end + (not stopped), before)
 
     def _order(self, row: Row, before: Row) -> Iterator[Broken]:
-        """What holds for each row by itself."""
+        """Yields breaches of rules about single rows."""
         if row["seq"] != before["seq"] + 1:
             yield Broken("time.order", at(row), f"follows decision {before['seq']}")
         if row["time"] < before["time"] or row["cycle"] < before["cycle"]:
@@ -161,7 +161,10 @@ class History:
             yield Broken("invented.node", at(row), f"there is no node {row['node']}")
 
     def _delivery(self, row: Row) -> Iterator[Broken]:
-        """What happens by itself when an instant begins: ends by name, what is gone, starts, arrivals."""
+        """Yields breaches in the order of events at the beginning of an instant.
+
+        The order is: ends by name, departures, starts, arrivals.
+        """
         action, last = row["action"], self._delivered
         rank = _DELIVERED.get(action)
         if rank is None:
@@ -184,9 +187,9 @@ class History:
         self._delivered = (rank, place, row["cycle"])
 
     def _take_line(self, row: Row, life: Life) -> None:
-        """Without nodes admitted jobs start in the order of their admission.
+        """Check that, without nodes, admitted jobs start in the order of their admission.
 
-        Those with admission checks start when these are ready, at the earliest.
+        Jobs with admission checks start when these are ready, or later.
         """
         name = row["job_id"]
         if life.in_line:
@@ -206,7 +209,7 @@ class History:
             del self._line[name]
 
     def _overdue(self, now: int, row: Row) -> Iterator[Broken]:
-        """What should have happened before now."""
+        """Yields events that should have happened before now."""
         while self._dues and self._dues[0][0] < now:
             due, name = heappop(self._dues)
             if due in self.lives[name].dues():
@@ -217,7 +220,7 @@ class History:
         return self._queues.setdefault(life.asked.tenant, Level())
 
     def _end_instant(self, time: int) -> None:
-        """Note what queues hold from now on."""
+        """Note the amounts of queues from now on."""
         resources = self.facts.run.resources
         nothing = Level().key(resources)
         for queue in self._touched:
@@ -228,6 +231,6 @@ class History:
 
 
 def at(row: Row) -> str:
-    """A decision, for a message."""
+    """Names a decision in messages."""
     pod = row["pod"] or row["job_id"]
     return f"decision {row['seq']}, {row['action']} {pod} at {row['time']} us"

@@ -1,4 +1,4 @@
-"""Kueue's rules of preemption, beside its quotas: who may preempt whom, and which queues admit nothing."""
+"""Checks Kueue's rules beyond quotas: preemption policies, and queues that admit nothing."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.testing.checks.quota_forest import Cell, Node
 from harness.testing.checks.quotas import ClusterQuotas
 
 LONGEST = 10 * MINUTE
-"""No eviction takes longer until Kueue knows of it."""
+"""The longest time until Kueue notices an eviction."""
 
 _NO_PLACE = "NodeFailures"
-"""Why a job goes that lost nodes of a topology, and has no others."""
+"""The reason for evicting a job that lost nodes of a topology and has no replacement."""
 
 _BY_STOPS = ("ClusterQueueStopped", "LocalQueueStopped")
 _TIMED_OUT = ("PodsReadyTimeout", "DeactivatedDueToRequeuingLimitExceeded")
@@ -39,7 +39,7 @@ class Kueue(ClusterQuotas):
         self._waiting: dict[str, tuple[Node, dict[str, int]]] = {}  # what jobs without quota ask for
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether an admission keeps to all quotas, and a preemption to its queue's policy."""
+        """Yields admissions that exceed a quota, and preemptions that break their queue's policy."""
         name, action = step.life.asked.quota, step.row["action"]
         queue = self.facts.cluster.cluster_queues.get(name or "")
         if queue is not None and action in ("preempt", "evict") and not by_node(step.row):
@@ -56,14 +56,20 @@ class Kueue(ClusterQuotas):
         yield from super().turn(step)
 
     def _evicted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Within the queue by priority; in the cohort from those who borrow, by the preemptor's policy."""
+        """Check an eviction: by priority within the queue.
+
+        In the cohort from borrowers, by the preemptor's policy.
+        """
         row, asked = step.row, step.life.asked
         yield from self._timed_out(step) if row["action"] == "evict" else self._preempted(step, node)
         latency = LONGEST if "round" in (row["detail"] or "") else self._latency
         self._going.append((row["time"] + asked.grace + latency, node, self.held_by(asked.name)))
 
     def _preempted(self, step: Step, node: Node) -> Iterator[Broken]:
-        """Within the queue by priority; in the cohort from those who borrow, by the preemptor's policy."""
+        """Check a preemption: by priority within the queue.
+
+        In the cohort from borrowers, by the preemptor's policy.
+        """
         row, asked = step.row, step.life.asked
         by = self.facts.jobs[row["by"]]
         queue = self.facts.cluster.cluster_queues.get(by.quota or "")
@@ -84,13 +90,13 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.policy", step.where, what)
 
     def _timed_out(self, step: Step) -> Iterator[Broken]:
-        """Without a preemptor those go whose queue is drained, who lost nodes, or were not ready in time."""
+        """Check an eviction without a preemptor: of a drained queue, after lost nodes, or of unready pods."""
         waits = self._waits
         if step.row["reason"] == _NO_PLACE and self.facts.ever.nodes_change:
             return
         if step.row["reason"] in _BY_STOPS and self._is_drained(step.life.asked):
             if not self.facts.is_instant_of_change(step.row["time"]):
-                yield Broken("kueue.drain", step.where, "nothing changes now that would drain its queue")
+                yield Broken("kueue.drain", step.where, "no change drains its queue now")
             return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
             yield Broken("kueue.evicts", step.where, "nothing is evicted without a preemptor")
@@ -100,17 +106,18 @@ class Kueue(ClusterQuotas):
             yield Broken("kueue.timeout", step.where, f"its time-out is at {due} us")
 
     def _is_drained(self, asked: Asked) -> bool:
-        """Whether the queue of a job, or the door to it, is to be empty."""
+        """Returns True if the queue of a job, or its LocalQueue, must be drained."""
         cluster = self.facts.cluster
         stops = [cluster.cluster_queues.get(asked.quota or "")]
         doors = [cluster.local_queues.get((asked.namespace, asked.queue))]
         return any(each is not None and each.stop_policy == "HoldAndDrain" for each in (*stops, *doors))
 
     def _borrows(self, node: Node, now: int) -> bool:
-        """Whether a queue uses more than is its own, by what Kueue knows.
+        """Returns True if a queue uses more than its own quota, according to what Kueue knows.
 
-        It hears late of what is gone. And what a head waits for, which one cannot see from outside, counts as
-        used by its queue for the heads that come after it in the same cycle.
+        Kueue notices departures late. Also, the request for which a head waits counts as used by its queue,
+        for later
+        heads of the same cycle. It cannot be seen from outside.
         """
         if self._until_the_last:
             return True  # it counts pods that have ended for as long as others of their job run

@@ -1,6 +1,6 @@
-"""A job as its decisions tell of it: what it may do next, what its pods hold, and when it is due to end.
+"""A job as its decisions describe it: the possible next actions, the holdings of its pods, and due times.
 
-Every span in which a pod holds resources is noted, so that tables of totals can be computed once more.
+Every span in which a pod holds resources is recorded, so that tables of totals can be recomputed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from harness.testing.checks.facts import Asked, Row
 _POD = re.compile(r"(?:-(\d+))?(?:-r(\d+))?")
 
 Span = tuple[int, int, str, int]
-"""Begin, end, state, and how much of it an eviction threw away."""
+"""Begin, end, state, and the part that an eviction lost."""
 
 
 class IllegalError(Exception):
-    """A decision that cannot follow what was before; its message says why."""
+    """A decision that is impossible after the earlier ones; its message says why."""
 
 
 @dataclass
 class Hold:
-    """What a pod holds: where, since when in its present state, and when it is to be gone, if evicted."""
+    """The holding of a pod: its place, the beginning of its present state, its planned end if evicted."""
 
     node: str | None
     since: int
@@ -35,7 +35,10 @@ class Hold:
 
 @dataclass
 class Unit:
-    """Pods that progress together; `due` is None while they do not, and they are `ready` before that."""
+    """Pods that progress together.
+
+    `due` is None while they do not, and they are `ready` before progress begins.
+    """
 
     pods: frozenset[int]
     kept: int = 0
@@ -50,18 +53,18 @@ class Life:
     """One job.
 
     Attributes:
-        asked: what the trace says of it.
+        asked: the job according to the trace.
         losses: the loss model.
         on_nodes: whether pods are bound to nodes.
         removed: the nodes that are removed at this instant.
-        early: when what was evicted was last gone before its time, since its node was removed.
+        early: when an evicted pod was last gone before its time, because its node was removed.
         state: absent, alive, finished or rejected.
         admitted: whether it holds quota.
         in_line: without nodes, whether it is admitted and waits for its start.
-        wanted: the pods that are to run.
-        back: when what was evicted has to be back in its queue; None if nothing has to.
-        holds, ended: the pods that hold resources, those that have ended.
-        spans: how many pods were in a span, by span; and what they held.
+        wanted: the pods that should run.
+        back: when evicted pods must be back in the queue; None if there are none.
+        holds, ended: the pods that hold resources, and those that have ended.
+        spans: span -> the pods in it.
     """
 
     asked: Asked
@@ -91,7 +94,7 @@ class Life:
 
     @property
     def waiting(self) -> set[int]:
-        """The pods that are to run and hold nothing."""
+        """The pods that should run and hold nothing."""
         return (
             set(self.wanted - self.holds.keys() - self.ended - self.gone) if self.state == "alive" else set()
         )
@@ -103,16 +106,16 @@ class Life:
 
     @property
     def leaving(self) -> bool:
-        """Whether it was evicted as a whole and is not back yet."""
+        """True if it was evicted as a whole and is not back yet."""
         return self.admitted and self.back is not None
 
     def name(self, pod: int) -> str:
-        """What a pod is called now."""
+        """Returns the present name of a pod."""
         name = self.asked.name if self.asked.pods == 1 else f"{self.asked.name}-{pod}"
         return f"{name}-r{self.successors[pod]}" if self.successors[pod] else name
 
     def pods_of(self, row: Row) -> frozenset[int]:
-        """The pods that a row is about: the one it names, or those that it is about as a whole."""
+        """Returns the pods of a row: the one it names, or all that it stands for."""
         if row["pod"] is None:
             return self.wanted - self.ended
         found = _POD.fullmatch(row["pod"].removeprefix(self.asked.name))
@@ -125,15 +128,15 @@ class Life:
     # --- decisions ----------------------------------------------------------------------------------------
 
     def take(self, row: Row, now: int, removed: Collection[str] = ()) -> frozenset[int]:
-        """Follow a decision; answers which pods it is about.
+        """Follow a decision; returns its pods.
 
         Args:
             row: the decision.
-            now: when it is made.
+            now: the time of the decision.
             removed: the nodes that are removed at this instant.
 
         Raises:
-            IllegalError: it cannot be.
+            IllegalError: the decision is impossible.
         """
         action, self.removed = row["action"], removed
         require((self.state == "absent") == (action == "submit"), f"it is {self.state}")
@@ -153,9 +156,11 @@ class Life:
         self.state = "alive"
 
     def _admitted(self, row: Row) -> frozenset[int]:
-        """The pods that an admission lets run; partial admission leaves out the last ones of a pod set.
+        """Returns the pods that an admission lets run.
 
-        Pods that have ended are among those that do.
+        Partial admission leaves out the last ones of a pod set.
+
+        Pods that have ended are included.
         """
         parts, counts = self.asked.parts, dict[str, int]()
         if len(parts) > 1 and row["pods"] + len(self.ended) < self.asked.pods:
@@ -220,7 +225,7 @@ class Life:
         require(not self.leaving, "it was evicted already")
         whole = row["pod"] is None
         alone = row["action"] == "evict" and self.on_nodes and not whole
-        require(self.admitted == whole or alone, "what is admitted goes as a whole, what is not pod by pod")
+        require(self.admitted == whole or alone, "an admitted job goes as a whole, any other pod by pod")
         self.evictions.append((now, row["by"]))
         grace = parse_json(row["detail"] or "{}").get("grace_us", self.asked.grace)
         going = self.holds.keys() if whole else pods
@@ -258,7 +263,7 @@ class Life:
     def _requeue(self, row: Row, pods: frozenset[int], now: int) -> None:
         require(self.back == now or self.early == now, f"it is to be back at {self.back} us")
         if row["pod"] is None:
-            require(not self.holds, "it holds something yet")
+            require(not self.holds, "it still holds something")
             back = len(self.gone) + self.asked.pods - len(self.wanted)
             require(row["pods"] == back, f"{back} pods are back")
             self.admitted = self.in_line = False
@@ -314,7 +319,7 @@ class Life:
         unit.due = None
 
     def _survives(self, progress: int) -> int:
-        """What an eviction leaves of some progress: whole intervals, all, or nothing."""
+        """Returns the progress that survives an eviction: whole intervals, all, or nothing."""
         interval = self.asked.interval
         if interval is None:
             if self.losses.mode == "restart":
@@ -323,14 +328,14 @@ class Life:
         return progress - progress % interval
 
     def _note(self, pod: int, now: int, state: str, lost: int = 0) -> None:
-        """A pod was in a state until now, if it was for any time."""
+        """Record that a pod was in a state until now, if for any time."""
         hold = self.holds[pod]
         if hold.since < now:
             self.spans.setdefault((hold.since, now, state, lost), []).append(pod)
             hold.since = now
 
     def close(self, end: int) -> str:
-        """Note what is not over at the end; answers the state that `jobs.parquet` should have."""
+        """Record what is unfinished at the end; returns the expected state in `jobs.parquet`."""
         if self.state == "alive":
             for unit in self.units.values():
                 if unit.due is not None:
@@ -341,7 +346,7 @@ class Life:
         return self.state
 
     def dues(self) -> Iterable[int]:
-        """The times at which something has to happen to it by itself."""
+        """Yields the times at which something must happen to it by itself."""
         yield from (unit.due for unit in self.units.values() if unit.due is not None)
         yield from (hold.due for hold in self.holds.values() if hold.due is not None)
         if self.back is not None:
@@ -349,6 +354,6 @@ class Life:
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Refuse a decision unless something holds."""
+    """Raise an error unless a condition holds."""
     if not holds:
         raise IllegalError(otherwise)

@@ -1,4 +1,4 @@
-"""Where pods run, and whom kube-scheduler preempts: selectors, taints, priorities."""
+"""Checks nodes of pods, and victims of kube-scheduler's preemption: selectors, taints, priorities."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 class Placement(Rule):
-    """Node selectors, taints, and the node labels of the flavors that Kueue gave to a pod.
+    """Node selectors, taints, and the node labels of the flavors that Kueue assigned to a pod.
 
-    Required node affinity is not looked at.
+    Required node affinity is not checked.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -23,7 +23,7 @@ class Placement(Rule):
         self._flavors: dict[str, dict[str, dict[str, str]]] = {}
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether the node of a pod suits it."""
+        """Check that a pod's node suits it."""
         row, asked = step.row, step.life.asked
         if row["action"] == "admit":
             self._flavors[asked.name] = json.loads(row["flavors"] or "{}")
@@ -42,7 +42,7 @@ class Placement(Rule):
         wanted = {key: {value} for key, value in part.selector.items()} | wanted
         wrong = {key: sorted(values) for key, values in wanted.items() if node.labels.get(key) not in values}
         if wrong:
-            yield Broken("placement.selector", step.where, f"node {node.name} has not the labels {wrong}")
+            yield Broken("placement.selector", step.where, f"node {node.name} lacks the labels {wrong}")
         taints = [*node.taints, *([_CORDONED] if node.unschedulable else [])]
         for taint in taints:
             if taint.effect != "PreferNoSchedule" and not any(each.tolerates(taint) for each in tolerations):
@@ -50,19 +50,19 @@ class Placement(Rule):
 
 
 class Never(Rule):
-    """Nothing is preempted."""
+    """The rule that nothing is preempted."""
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether anything is."""
+        """Yields preemptions."""
         if step.row["action"] in ("preempt", "evict") and not by_node(step.row):
             yield Broken("none.preempts", step.where, "a policy that never preempts did")
 
 
 class ByPriority(Rule):
-    """Who preempts is more important, and may preempt."""
+    """The rule that preemptors are more important, and may preempt."""
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether a preemption is one of kube-scheduler's."""
+        """Check that kube-scheduler may make a preemption."""
         if step.row["action"] == "evict" and not by_node(step.row):
             yield Broken("priority.evicts", step.where, "kube-scheduler evicts for a preemptor alone")
         if step.row["action"] == "preempt":

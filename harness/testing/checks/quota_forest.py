@@ -1,7 +1,7 @@
-"""What ClusterQueues and cohorts have, keep, lend and use, restated for checkers.
+"""The amounts that ClusterQueues and cohorts have, keep, lend and use, implemented again for checkers.
 
-It is as Kueue's documentation reads. A node has its own quota and what those below it lend. No other node
-sees what its lending limit keeps back. What it uses beyond counts above.
+It follows Kueue's documentation. A node has its own quota and what the nodes below it lend. Its lending limit
+keeps a part from all other nodes. Usage beyond that part counts in the node above.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Node(NamedTuple):
 
 
 class QuotaForest:
-    """What ClusterQueues use, and what they may.
+    """The usage of ClusterQueues, and their limits.
 
     Attributes:
-        used: what each ClusterQueue uses of each cell.
+        used: the usage of each ClusterQueue in each cell.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -37,7 +37,7 @@ class QuotaForest:
         self.become(cluster)
 
     def become(self, cluster: Cluster) -> None:
-        """What there is from now on; what queues use stays."""
+        """Update queues and cohorts; the usage stays."""
         self._owners: dict[Node, ClusterQueue | Cohort] = {
             **{Node("queue", name): queue for name, queue in cluster.cluster_queues.items()},
             **{Node("cohort", name): cohort for name, cohort in cluster.cohorts.items()},
@@ -52,24 +52,24 @@ class QuotaForest:
         self._known: dict[tuple[Node, Cell], tuple[int, int]] = {}
 
     def cells(self) -> list[Cell]:
-        """Every flavor and resource that somebody has a quota for, sorted."""
+        """Returns every flavor and resource with a quota, sorted."""
         groups = [group for owner in self._owners.values() for group in owner.resource_groups]
         flavors = [flavor for group in groups for flavor in group.flavors]
         return sorted({(flavor.flavor, resource) for flavor in flavors for resource in flavor.resources})
 
     def above(self, node: Node) -> Node | None:
-        """The cohort that a node belongs to."""
+        """Returns the cohort that a node belongs to."""
         owner = self._owners[node]
         name = owner.cohort if isinstance(owner, ClusterQueue) else owner.parent
         return Node("cohort", name) if name else None
 
     def top(self, node: Node) -> Node:
-        """The node at the top of its tree."""
+        """Returns the node at the top of a node's tree."""
         above = self.above(node)
         return node if above is None else self.top(above)
 
     def quota(self, node: Node, cell: Cell) -> ResourceQuota:
-        """What its manifest says of a cell."""
+        """Returns a node's quota in a cell, according to its manifest."""
         for group in self._owners[node].resource_groups:
             for flavor in group.flavors:
                 if flavor.flavor == cell[0] and cell[1] in flavor.resources:
@@ -77,11 +77,11 @@ class QuotaForest:
         return _NOTHING
 
     def has(self, node: Node, cell: Cell) -> int:
-        """Its own quota and what is lent to it from below; `ENDLESS` without end."""
+        """Returns a node's own quota and what nodes below lend to it; `ENDLESS` if unlimited."""
         return self._own(node, cell)[0]
 
     def keeps(self, node: Node, cell: Cell) -> int:
-        """What no other node may use."""
+        """Returns the part that no other node may use."""
         return self._own(node, cell)[1]
 
     def _own(self, node: Node, cell: Cell) -> tuple[int, int]:
@@ -96,17 +96,17 @@ class QuotaForest:
         return known
 
     def lends(self, node: Node, cell: Cell) -> int:
-        """What it gives to its cohort; of what it keeps without end it lends nothing."""
+        """Returns the part that it lends to its cohort; none if it keeps an unlimited amount."""
         return self.has(node, cell) - self.keeps(node, cell)
 
     def uses(self, node: Node, cell: Cell) -> int:
-        """What it uses; of a cohort what those below use beyond what they keep."""
+        """Returns the usage of a node; for a cohort, the usage below it beyond what is kept there."""
         if node.kind == "queue":
             return self.used[node].get(cell, 0)
         return sum(max(0, self.uses(child, cell) - self.keeps(child, cell)) for child in self._below[node])
 
     def left(self, node: Node, cell: Cell) -> int:
-        """What it could use beside; negative where it, or a cohort above, uses more than it may."""
+        """Returns how much more a node could use; negative if it, or a cohort above, exceeds its limit."""
         above, uses, keeps = self.above(node), self.uses(node, cell), self.keeps(node, cell)
         if above is None:
             return self.has(node, cell) - uses
@@ -117,6 +117,6 @@ class QuotaForest:
         return max(0, keeps - uses) + there
 
     def over(self, node: Node, cell: Cell) -> int:
-        """How much more a queue uses than is its own and than it might borrow."""
+        """Returns the usage of a queue beyond its own quota and beyond what it might borrow."""
         own = self.quota(node, cell).nominal
         return max(0, min(self.uses(node, cell) - own, -self.left(node, cell)))

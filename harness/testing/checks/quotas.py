@@ -1,4 +1,4 @@
-"""Quotas of ClusterQueues and cohorts: kept at every admission, exceeded only while evicted work leaves."""
+"""Checks quotas of ClusterQueues and cohorts: kept at every admission, exceeded only while evictions last."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from harness.testing.checks.quota_forest import ENDLESS, Cell, Node, QuotaForest
 
 
 class ClusterQuotas(Rule):
-    """Follows what is admitted.
+    """The rule that follows admissions.
 
     Attributes:
-        holds, stays: what queues use, with what is leaving and without.
+        holds, stays: the usage of queues, with and without leaving work.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -34,7 +34,7 @@ class ClusterQuotas(Rule):
         self._excused: dict[tuple[str, Cell], int] = {}  # what is over quota because that has fallen
 
     def change(self, now: int) -> None:
-        """Quotas are others from now on; what is used stays, also where that is too much."""
+        """Update the quotas; the usage stays, even if it is now too much."""
         self._changed += self._pass(now)
         for forest in (self.stays, self.holds):
             forest.become(self.facts.cluster)
@@ -44,7 +44,7 @@ class ClusterQuotas(Rule):
                 self._excused[name, cell] = self.stays.over(Node("queue", name), cell)
 
     def turn(self, step: Step) -> Iterator[Broken]:
-        """Whether an admission keeps to all quotas."""
+        """Yields admissions that exceed a quota."""
         row, life = step.row, step.life
         name = life.asked.quota
         node = Node("queue", name or "")
@@ -69,7 +69,7 @@ class ClusterQuotas(Rule):
                     yield Broken("quotas.admission", step.where, what)
 
     def _fits(self, node: Node | None, cell: Cell) -> bool:
-        """Whether a queue, and every cohort that sees its usage, uses no more than it may."""
+        """Returns True if a queue, and every cohort that sees its usage, is within its limits."""
         quotas = self.stays
         while node is not None:
             uses, has = quotas.uses(node, cell), quotas.has(node, cell)
@@ -83,7 +83,7 @@ class ClusterQuotas(Rule):
         return True
 
     def _chosen(self, step: Step, queue: ClusterQueue) -> Iterator[Broken]:
-        """Every requested resource has a flavor of the queue, the same one for all of its group."""
+        """Check that every requested resource has a flavor of the queue, the same one for its whole group."""
         for part in step.life.asked.parts:
             chosen = self._flavors[step.life.asked.name].get(part.name, {})
             wanted = {name for name, amount in part.requests.items() if amount}
@@ -100,7 +100,7 @@ class ClusterQuotas(Rule):
                 )
 
     def _count(self, life: Life, node: Node) -> None:
-        """Keep the usage of its queue up to date."""
+        """Update the usage of a job's queue."""
         held: dict[Cell, int] = {}
         for pod in life.quota:
             part = life.asked.part_of(pod)
@@ -118,13 +118,13 @@ class ClusterQuotas(Rule):
         self._counted[life.asked.name] = now
 
     def held_by(self, job: str) -> dict[Cell, int]:
-        """The quota that a job holds."""
+        """Returns the quota that a job holds."""
         return self._counted.get(job, ({}, {}))[1]
 
     # --- what is over for a while -------------------------------------------------------------------------
 
     def _pass(self, now: int) -> Iterator[Broken]:
-        """Time passes: what is over quota is over because something is leaving, and is added up."""
+        """Let time pass: usage over quota is excused only by departures, and is added up."""
         for name in self.facts.cluster.cluster_queues:
             node = Node("queue", name)
             for cell in self._cells:
@@ -133,7 +133,8 @@ class ClusterQuotas(Rule):
                 over, explained = self.holds.over(node, cell), self._excused.get((name, cell), 0)
                 if over and self.stays.over(node, cell) > explained:
                     what = (
-                        f"uses {over} of {cell} too much until {now} us, which nothing that leaves explains"
+                        f"uses {over} of {cell} beyond its quota until {now} us, and no departing job "
+                        f"explains it"
                     )
                     yield Broken("quotas.over", f"queue {name} from {self._since} us", what)
                 key = name, cell[1]
@@ -141,7 +142,10 @@ class ClusterQuotas(Rule):
         self._since = now
 
     def close(self) -> Iterator[Broken]:
-        """What `quota.over` says, where each resource has one flavor: of several the metric knows the sum."""
+        """Check the values of `quota.over` if each resource has one flavor.
+
+        Of several the metric gives the sum.
+        """
         yield from self._changed
         yield from self._pass(self.facts.end)
         if len({resource for _, resource in self._cells}) < len(self._cells):

@@ -1,4 +1,4 @@
-"""The tables of a run computed once more from its decisions: jobs, stints, timeline, and the identity."""
+"""Recomputes the tables of a run from its decisions: jobs, stints, timeline, and the identity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.trace.schema import REQUEST
 
 
 def check_tables(history: History) -> Iterator[Broken]:
-    """What tables say that decisions do not; the history has been followed to its end."""
+    """Yields differences between tables and decisions; the history has been followed to its end."""
     facts = history.facts
     for name in facts.missing:
         yield Broken("invented.job", f"jobs.parquet, {name}", "is not in the trace")
@@ -28,7 +28,7 @@ def check_tables(history: History) -> Iterator[Broken]:
 
 
 def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
-    """A row of jobs.parquet."""
+    """Check a row of jobs.parquet."""
     asked, row = life.asked, facts.table[life.asked.number]
     rows = len(life.evictions)
     spans = [(span, len(pods)) for span, pods in life.spans.items()]
@@ -56,7 +56,7 @@ def _job(facts: Facts, life: Life, state: str) -> Iterator[Broken]:
 
 
 def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
-    """Held time, as pod-time in each state; one stint of three pods is the same as three of one."""
+    """Check held time, as pod-time in each state; one stint of three pods equals three of one pod."""
     resources = [f"{REQUEST}{each}" for each in facts.run.resources]
     told: dict[tuple[Any, ...], list[int]] = {}
     for row in facts.run.micros("stints").collect().iter_rows(named=True):
@@ -74,11 +74,11 @@ def _stints(facts: Facts, lives: list[Life]) -> Iterator[Broken]:
                 yield Broken("stints.amounts", where, f"pods and amounts are {said}, by the decisions {own}")
     for name, start, end, state, lost in told:
         where = f"stints.parquet, {name} from {start} to {end} us, {state}"
-        yield Broken("stints.invented", where, f"no decisions tell of it (lost {lost} us)")
+        yield Broken("stints.invented", where, f"no decision explains it (lost {lost} us)")
 
 
 def _timeline(history: History) -> Iterator[Broken]:
-    """What queues hold and wait for after every change."""
+    """Check the amounts of queues after every change."""
     facts, levels = history.facts, dict(history.levels)
     resources = facts.run.resources
     columns = ("allocated", "pending", "held", "running_jobs", "pending_jobs")
@@ -101,7 +101,7 @@ def _timeline(history: History) -> Iterator[Broken]:
 
 
 def _identity(facts: Facts) -> Iterator[Broken]:
-    """Allocated is useful and lost and idle and unfinished, to the microsecond; and the metrics say so."""
+    """Check that allocated is useful + lost + idle + unfinished, to the microsecond; also in the metrics."""
     run = facts.run
     state_of = [row["state"] for row in facts.table]
     timeline = run.micros("timeline").collect().to_dicts()
@@ -138,7 +138,7 @@ def _identity(facts: Facts) -> Iterator[Broken]:
 
 
 def _outcome(facts: Facts, history: History) -> Iterator[Broken]:
-    """What run.json says of the whole run."""
+    """Check the figures of run.json about the whole run."""
     info, lives = facts.run.info, history.lives.values()
     own = {
         "jobs": len(facts.table),

@@ -1,4 +1,4 @@
-"""Single random choices from the streams of `harness.trace.generate`: alike on all versions and machines."""
+"""Single random choices from the streams of `harness.trace.generate`: equal on all versions and machines."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BLOCK = 256
 
 
 class Chance:
-    """Choices of one purpose; those of another key have nothing to do with them.
+    """Choices for one purpose; those for another key are independent.
 
     Args:
-        key: what they are for, such as a seed and a word.
+        key: the purpose, such as a seed and a word.
     """
 
     def __init__(self, *key: object) -> None:
@@ -26,7 +26,7 @@ class Chance:
         self._words: list[int] = []
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 to below `bound`."""
+        """Returns a whole number from 0 to below `bound`."""
         if not self._words:
             numbers = pl.int_range(self._made, self._made + _BLOCK, eager=True)
             self._words = splitmix64(self._key, numbers).to_pylist()[::-1]
@@ -34,19 +34,19 @@ class Chance:
         return self._words.pop() * bound >> 64
 
     def between(self, least: int, most: int) -> int:
-        """A whole number from `least` to `most`."""
+        """Returns a whole number from `least` to `most`."""
         return least + self.below(most - least + 1)
 
     def choice(self, options: Sequence[_T]) -> _T:
-        """One of some options; one that is listed twice is chosen twice as often."""
+        """Returns one of some options; one that is listed twice is chosen twice as often."""
         return options[self.below(len(options))]
 
     def percent(self, share: int) -> bool:
-        """True so many times in a hundred."""
+        """Returns True with this probability in per cent."""
         return self.below(100) < share
 
     def some(self, options: Sequence[_T], count: int) -> list[_T]:
-        """So many of the options, in their order."""
+        """Returns `count` of the options, in their order."""
         places = list(range(len(options)))
         while len(places) > count:
             places.pop(self.below(len(places)))

@@ -1,7 +1,8 @@
 """Random manifests: nodes with taints and GPUs, Kueue's queues and cohorts, elastic quotas.
 
-Amounts are drawn in small units, which `Units` turns into quantities: so a world can be one of a few cores,
-or one whose memory only just fits 64 bits.
+Amounts are drawn in small units, which `Units` turns into quantities. So a world can have a few cores, or
+memory
+that only just fits 64 bits.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from harness.testing.worlds.chance import Chance
 
 Manifest = dict[str, Any]
 Units = Mapping[str, int]
-"""Resource -> how much one unit of it is; the resources are those that jobs ask for."""
+"""Resource -> the size of one unit; the resources are those that jobs request."""
 
 GPU = "nvidia.com/gpu"
 LARGEST: Units = {"cpu": 8, "memory": 8, GPU: 4}
-"""No job asks for more units, so many any cluster has, and so many its quotas are together at least."""
+"""The most units of a job. Every cluster, and its quotas together, have at least as many."""
 
 MOST_NODES = 5
 TAINT = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
@@ -30,7 +31,7 @@ _RECLAIM = ("Never", "LowerPriority", "Any", "Any", "Any")
 
 
 def nodes(chance: Chance, units: Units, flavors: Sequence[str]) -> list[Manifest]:
-    """Two to five nodes; each belongs to one flavor, and some are tainted, small or closed."""
+    """Returns two to five nodes; each belongs to one flavor, and some are tainted, small or cordoned."""
     count = chance.between(2, MOST_NODES)
     amounts = [{resource: _on_node(chance, resource) for resource in units} for _ in range(count)]
     for resource in units:
@@ -55,7 +56,7 @@ def _on_node(chance: Chance, resource: str) -> int:
 
 
 def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence[str]) -> list[Manifest]:
-    """ResourceFlavors, and ClusterQueues in cohorts of up to three levels."""
+    """Returns ResourceFlavors, and ClusterQueues in cohorts of up to three levels."""
     names = _cohorts(chance)
     apart = GPU in units and len(units) > 1 and chance.percent(30)
     groups = [[name for name in units if name != GPU], [GPU]] if apart else [list(units)]
@@ -87,7 +88,7 @@ def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence
 
 
 def _cohorts(chance: Chance) -> dict[str, str]:
-    """Cohort -> the one it belongs to: none, one, or a tree."""
+    """Returns cohort -> its parent: none, one, or a tree."""
     shapes: tuple[dict[str, str], ...] = (
         {},
         {"all": ""},
@@ -102,7 +103,7 @@ def _cohorts(chance: Chance) -> dict[str, str]:
 def _quota(
     chance: Chance, owner: str, group: Sequence[str], units: Units, cohorts: Mapping[str, str]
 ) -> dict[str, dict[str, int]]:
-    """Resource -> the quota of one owner in one flavor."""
+    """Returns resource -> the quota of one owner in one flavor."""
     found = {}
     for resource in group:
         most = LARGEST[resource] * 3 // 4
@@ -121,7 +122,7 @@ def _quota(
 def _groups(
     quotas: list[list[dict[str, dict[str, int]]]], flavors: Sequence[str], *, limited: bool
 ) -> list[Manifest]:
-    """The resource groups of an owner; limits are only for those who have somebody to share with."""
+    """Returns the resource groups of an owner; only owners within a cohort have limits."""
     found = []
     for suffix, of_flavors in zip(("", _OF_GPUS), quotas, strict=False):
         entries = []
@@ -181,12 +182,12 @@ def _kueue(kind: str, name: str, **spec: Any) -> Manifest:
 def elastic(
     chance: Chance, units: Units, total: Units, queues: Sequence[str], *, flat: bool
 ) -> list[Manifest]:
-    """Elastic quotas that are called like the queues: a tree with or without groups, or flat ones.
+    """Returns elastic quotas with the names of the queues: a tree with or without groups, or flat ones.
 
     Args:
-        chance: decides.
-        units: how much one unit of a resource is.
-        total: resource -> what all nodes have.
+        chance: makes the choices.
+        units: the size of one unit of a resource.
+        total: resource -> the amount on all nodes.
         queues: the names.
         flat: whether they are ElasticQuotas; else they are an ElasticQuotaTree.
     """
@@ -216,7 +217,7 @@ def elastic(
 
 
 def pod_group(name: str, least: int) -> Manifest:
-    """A PodGroup of so many pods at least."""
+    """Returns a PodGroup with this least number of pods."""
     return {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
         "kind": "PodGroup",

@@ -1,4 +1,4 @@
-"""Random changes of quotas: patches with a time over the queues, cohorts and elastic quotas of a world."""
+"""Random changes of quotas: timed patches over the queues, cohorts and elastic quotas of a world."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import Manifest
 
 _LATEST = 90
-"""Seconds after the origin by which the last change begins."""
+"""The latest beginning of a change, in seconds after the origin."""
 
 _OF_QUEUES = ("quotas", "quotas", "quotas", "stop", "stop", "weight", "preemption")
 _RECLAIM = ("Never", "LowerPriority", "Any")
@@ -20,11 +20,11 @@ _FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
 
 
 def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
-    """One to five patches with a time; most of them end again.
+    """Returns one to five timed patches; most of them end again.
 
     Args:
-        chance: decides.
-        manifests: what they change.
+        chance: makes the choices.
+        manifests: the manifests to change.
     """
     kinds = (*["ClusterQueue"] * 3, "Cohort", "ElasticQuota", "ElasticQuotaTree", "ElasticQuotaTree")
     there = {kind: [each for each in manifests if each["kind"] == kind] for kind in kinds}
@@ -42,7 +42,7 @@ def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
 
 
 def _patch(chance: Chance, changed: Manifest) -> Manifest:
-    """What becomes of an object."""
+    """Returns the changed fields of an object."""
     match changed["kind"]:
         case "ClusterQueue":
             return {"spec": _of_queue(chance, changed["spec"])}
@@ -54,7 +54,7 @@ def _patch(chance: Chance, changed: Manifest) -> Manifest:
 
 
 def _of_queue(chance: Chance, spec: Mapping[str, Any]) -> Manifest:
-    """Other quotas, a stop, another weight, or other policies."""
+    """Returns other quotas, a stop, another weight, or other policies."""
     match chance.choice(_OF_QUEUES):
         case "quotas":
             return {"resourceGroups": [_group(chance, each) for each in spec["resourceGroups"]]}
@@ -72,7 +72,7 @@ def _of_queue(chance: Chance, spec: Mapping[str, Any]) -> Manifest:
 
 
 def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
-    """The quotas of a resource group, each so many times as large; limits of lending follow."""
+    """Returns the quotas of a resource group, each multiplied; lending limits follow."""
     flavors = []
     for flavor in group["flavors"]:
         resources = []
@@ -87,7 +87,7 @@ def _group(chance: Chance, group: Mapping[str, Any]) -> Manifest:
 
 
 def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
-    """Less is guaranteed of some resources, or less is allowed; never less than is guaranteed."""
+    """Returns lower guarantees of some resources, or lower bounds, but never below the guarantee."""
     least, most = dict(bounds["min"]), dict(bounds["max"])
     for name in least:
         if chance.percent(60):
@@ -99,7 +99,7 @@ def _less(chance: Chance, bounds: Mapping[str, Any]) -> Manifest:
 
 
 def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
-    """One leaf of a tree has less, or is gone where others are beside it."""
+    """Returns a smaller leaf of a tree, or one deleted if it has siblings."""
     children = node.get("children", ())
     if not children:
         return {"name": node["name"], **_less(chance, node)}
@@ -110,6 +110,6 @@ def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
 
 
 def _times(resource: str, quantity: str | int, factor: Fraction) -> str:
-    """So many times an amount, rounded down."""
+    """Returns a multiple of an amount, rounded down."""
     amount = round_up(resource, parse_quantity(quantity))
     return format_amount(resource, min(INT64_MAX, int(amount * factor)))

@@ -18,10 +18,10 @@ from harness.trace.schema import REQUEST, Kind, column_of
 Row = dict[str, Any]
 
 PROTECTED = "protected"
-"""A label of pods that may not be preempted, for plugins that know such labels."""
+"""A label of pods that may not be preempted, for plugins that use such labels."""
 
 POD_GROUP = "scheduling.x-k8s.io/pod-group"
-"""A label of pods that names their pod group."""
+"""The label by which pods name their pod group."""
 
 _PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 _DURATIONS = (0, 1, SECOND, 5 * SECOND, 20 * SECOND, 20 * SECOND, 60 * SECOND, 200 * SECOND)
@@ -33,15 +33,15 @@ _MAPS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 
 @dataclass(frozen=True)
 class Kin:
-    """What the jobs of one world have in common.
+    """Common properties of the jobs of one world.
 
     Attributes:
-        resources: what they may ask for.
-        queues: whose they are; the first ones are busier at the beginning, and borrow.
-        flavors: the kinds of nodes that they may insist on.
+        resources: the resources that they may request.
+        queues: their queues; the first ones are busier at the beginning, and borrow.
+        flavors: the kinds of nodes that they may require.
         fussy: whether some have selectors, tolerations and labels.
-        several: whether some have two pod sets, or take fewer pods than they ask for.
-        own: whether some have a grace period or a checkpoint interval of their own.
+        several: whether some have two pod sets, or accept fewer pods than they request.
+        own: whether some have their own grace period or checkpoint interval.
     """
 
     resources: Sequence[str]
@@ -53,7 +53,7 @@ class Kin:
 
 
 def rows(chance: Chance, kin: Kin, count: int) -> list[Row]:
-    """So many jobs, amounts in small units; one row a job or, where it has two, a pod set."""
+    """Returns `count` jobs, amounts in small units; one row per job, or per pod set if it has two."""
     gaps = [chance.choice(_GAPS) for _ in range(chance.between(1, 5))]
     instants = list(accumulate([0, *gaps]))
     priorities = chance.choice(((0,), (0, 1), (0, 1, 2, 3), (0, 1, 2, 3), (-5, 0, 7)))
@@ -91,7 +91,7 @@ def _now_and_then(kin: Kin, chance: Chance) -> bool:
 
 
 def _shape(chance: Chance, kin: Kin) -> list[Row]:
-    """The pod sets of a job, together no more than `LARGEST`."""
+    """Returns the pod sets of a job, together no more than `LARGEST`."""
     sets = 2 if kin.several and chance.percent(30) else 1
     pods = [chance.choice((1, 1, 1, 1, 2, 4)) for _ in range(sets)]
     left = dict(LARGEST)
@@ -110,7 +110,7 @@ def _shape(chance: Chance, kin: Kin) -> list[Row]:
 
 
 def _wishes(chance: Chance, kin: Kin, *, gpus: bool) -> Row:
-    """Where pods may run, and whether they may be preempted."""
+    """Returns the nodes that pods accept, and whether they may be preempted."""
     if not kin.fussy:
         return {
             "node_selector": None,
@@ -129,7 +129,7 @@ def _map(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]] | None:
 
 
 def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
-    """Put some pod sets into pod groups, of several jobs; answers how many pods each takes at least."""
+    """Put some pod sets of several jobs into pod groups; returns the least number of pods of each group."""
     least = {f"g{number}": chance.between(1, 4) for number in range(chance.between(1, 3))}
     for row in found:
         if chance.percent(40):
@@ -138,13 +138,13 @@ def pod_groups(chance: Chance, found: Sequence[Row]) -> dict[str, int]:
 
 
 def largest_unit(found: Sequence[Row], resource: str) -> int:
-    """How much a unit can be: what all jobs ask for, or all nodes may have, then only just fits 64 bits."""
+    """Returns the largest unit with which all requests, or the amounts on all nodes, just fit 64 bits."""
     asked: int = sum(row["pods"] * row[f"{REQUEST}{resource}"] for row in found)
     return INT64_MAX // max(MOST_NODES * LARGEST[resource], asked)
 
 
 def frame_of(found: Sequence[Row], units: Units) -> pl.DataFrame:
-    """The rows as a trace, in the types of its schema; columns that say nothing are left out."""
+    """Returns the rows as a trace, in the types of its schema; empty columns are left out."""
     columns = {}
     for name in found[0]:
         values = [row[name] for row in found]

@@ -10,16 +10,16 @@ from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, SPOT, TAINT, Manifest, Units
 
 _LATEST = 150
-"""Changes begin at most so many seconds after the origin."""
+"""The latest beginning of a change, in seconds after the origin."""
 
 
 def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
-    """Nodes and patches of nodes with times, to be read after the nodes; the first node is always there.
+    """Returns timed nodes and patches of nodes, to be read after the nodes; the first node always exists.
 
     Args:
-        chance: decides.
+        chance: makes the choices.
         nodes: Nodes of the cluster.
-        units: how much one unit of a resource is.
+        units: the size of one unit of a resource.
     """
     found = []
     for number in range(chance.between(1, 8)):
@@ -42,7 +42,7 @@ def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list
 
 
 def _patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -> dict[str, Any]:
-    """What becomes of a node for a while."""
+    """Returns a temporary change of a node."""
     match chance.choice(
         (*("go",) * 3 * may_go, "taint", "no-execute", "no-execute", "cordon", "resize", "label")
     ):

@@ -1,4 +1,4 @@
-"""A random world: what arrives, on what cluster, under which settings; and how it is replayed."""
+"""A random world: the jobs, the cluster and the settings, and methods to replay it."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class World:
     """A cluster, a trace and settings.
 
     Attributes:
-        seed: what `random_world` made it from.
-        frame: the trace, one row a job or a pod set.
+        seed: the seed for `random_world`.
+        frame: the trace, one row per job or pod set.
         manifests: the cluster.
-        pooled: whether policies that do not need nodes have none: then capacity is the sum of quotas.
+        pooled: whether policies that do not need nodes have none: capacity is then the sum of quotas.
         on_preemption: the loss model.
-        grace_period: of jobs without one of their own, microseconds.
+        grace_period: for jobs without their own, microseconds.
         until: the last instant to play, microseconds; None plays to the end.
         options: policy -> its options, for those in `PLUGINS`.
     """
@@ -77,7 +77,7 @@ class World:
         return f"random_world({self.seed})"
 
     def describe(self) -> str:
-        """What it is, in a few lines; the first one makes it again."""
+        """Returns a description in a few lines; the first one makes the world again."""
         kinds = [manifest["kind"] for manifest in self.manifests if not has_times(manifest)]
         counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
         if len(kinds) < len(self.manifests):
@@ -99,7 +99,7 @@ class World:
         )
 
     def uses_nodes(self, plugin: str | PolicyFactory) -> bool:
-        """Whether a policy has nodes here: some cannot do without, and those that can have none if pooled."""
+        """Returns True if a policy has nodes here: if it needs them, or if the world is not pooled."""
         return not self.pooled or plugin in _NEED_NODES
 
     @cached_property
@@ -124,11 +124,11 @@ class World:
 
     @cached_property
     def pool(self) -> Cluster:
-        """The same without nodes, where capacity is the sum of nominal quotas."""
+        """The same cluster without nodes; its capacity is the sum of nominal quotas."""
         return cluster_from(_without_nodes(self.manifests), f"{self!r} without nodes")
 
     def write(self, folder: str | Path) -> Path:
-        """Write the trace and the manifests, with nodes and without, into a folder; answers the trace.
+        """Write the trace and the manifests, with and without nodes, into a folder; returns the trace's path.
 
         Raises:
             OSError: the folder cannot be written.
@@ -141,11 +141,11 @@ class World:
         return folder / _TRACE
 
     def command(self, plugin: str, **changed: Any) -> str:
-        """The command line that replays it in the folder that `write` wrote.
+        """Returns the command line that replays the world in the folder that `write` wrote.
 
         Args:
             plugin: the policy's name.
-            changed: `on_preemption`, `grace_period` or `until` that are not the world's.
+            changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
         """
         settings = self._settings(changed)
         words = ["harness", "replay", _TRACE, "--cluster", _ON_NODES if self.uses_nodes(plugin) else _POOL]
@@ -165,14 +165,14 @@ class World:
         plugins: Plugins | None = None,
         **changed: Any,
     ) -> Run:
-        """Replay it; for a policy that does not hear of changes as if nothing changed.
+        """Replay the world; for a policy that is not notified of changes, as if nothing changed.
 
         Args:
             plugin: a registered policy's name, or a policy class.
-            folder: where the run is kept.
+            folder: the folder that holds runs.
             options: the policy's options; by default the world's own.
-            plugins: what `harness.plugins.load()` gave; loaded when absent.
-            changed: `on_preemption`, `grace_period` or `until` that are not the world's.
+            plugins: the result of `harness.plugins.load()`; loaded if absent.
+            changed: `on_preemption`, `grace_period` or `until` that differ from the world's.
 
         Raises:
             HarnessError: as `harness.replay` does.
@@ -189,11 +189,11 @@ class World:
         return request.run(plugins=plugins)
 
     def faults(self, run: Run, *, rules: Iterable[str] | None = None) -> list[Broken]:
-        """What is wrong with a run of this world; see `harness.testing.checks.check_run`.
+        """Returns what is wrong with a run of this world; see `harness.testing.checks.check_run`.
 
         Args:
-            run: what `replay` answered.
-            rules: rules that its policy has to keep beside those of every policy.
+            run: the result of `replay`.
+            rules: rules that its policy must keep in addition to those of every policy.
         """
         cluster = self.cluster if run.info["cluster"]["nodes"] else self.pool
         return check_run(run, cluster, self.trace, rules=rules)
@@ -211,10 +211,11 @@ def random_world(
     changes: bool = True,
     devices: bool = False,
 ) -> World:
-    """A world; the same seed gives the same one, on every version of Python and every machine.
+    """Make a random world; the same seed gives the same one, on every version of Python and every machine.
 
-    Every job fits what the cluster has altogether, though maybe no queue or node, so that every policy of
-    `PLUGINS` can replay every world.
+    Every job fits the whole cluster, though maybe no single queue or node, so that every policy of `PLUGINS`
+    can
+    replay every world.
 
     Args:
         seed: any whole number.
@@ -265,7 +266,7 @@ def random_world(
 def _manifests(
     seed: int, units: Mapping[str, int], flavors: Sequence[str], queues: Sequence[str]
 ) -> tuple[list[Manifest], bool]:
-    """The cluster, and whether its elastic quotas are flat."""
+    """Returns the manifests, and whether their elastic quotas are flat."""
     chance = Chance(seed, "cluster")
     found = nodes(chance, units, flavors)
     on_nodes = cluster_from(found, "nodes").capacity
@@ -276,7 +277,7 @@ def _manifests(
 
 
 def _options(chance: Chance, *, flat: bool, pooled: bool, trace: Sequence[Row]) -> dict[str, dict[str, str]]:
-    """Options of each policy that mean something here."""
+    """Returns options for each policy that have a meaning here."""
     latency = {"evictionLatency": chance.choice(("0s", "1s", "1s", "7s"))}
     gang = chance.choice(("pods", "all-or-nothing"))
     queue = latency | {"featureGates": chance.choice(_GATES)}

@@ -1,7 +1,9 @@
-"""When jobs are submitted: Poisson, diurnal, bursty, or at regular intervals.
+"""Submission times of jobs: Poisson, diurnal, bursty, or at regular intervals.
 
-All random processes are one: a Poisson process of rate 1 whose time is stretched where few jobs come and
-compressed where many do (time change by the integrated rate). They differ in their rate over time only.
+All random processes derive from one: a Poisson process of rate 1. Its time is stretched when few jobs come,
+and
+compressed when many come (time change by the integrated rate). The processes differ only in their rate over
+time.
 """
 
 from __future__ import annotations
@@ -17,35 +19,35 @@ from harness.base.units import DAY, HOUR, INT64_MAX
 from harness.trace.generate.uniform import key_of, uniforms
 
 _JOB = 1_000_000_000
-"""The integrated rate is counted in billionths of a job, as whole numbers, so that sums are exact."""
+"""The unit of the integrated rate, a billionth of a job, in whole numbers so that sums are exact."""
 
 
 _MOST = INT64_MAX // 4
-"""What is gained in one step at most, so that no sum overflows: more than all jobs of the largest trace."""
+"""The most that one step gains, so that no sum overflows: more than all jobs of the largest trace."""
 
 _MOST_STATES = 1_000_000
-"""Changes of state that a bursty process may make; more are a mistaken unit, and would take for ever."""
+"""The most changes of state of a bursty process. More indicate a mistaken unit, and would take for ever."""
 
 _END = INT64_MAX // 4
-"""No time is later, so that none overflows; whoever asks for more than a hundred years gets an error."""
+"""The latest time, so that no time overflows; traces of more than a hundred years are refused."""
 
 
 class Arrivals(Protocol):
-    """A process that has begun."""
+    """A process that has started."""
 
     def times(self, count: int) -> pl.Series:
-        """The next submissions, int64 microseconds since the origin, ascending."""
+        """Returns the next submissions, int64 microseconds since the origin, ascending."""
 
 
 class Process(Protocol):
-    """How jobs arrive."""
+    """A process of arrivals."""
 
     @property
     def pace(self) -> float:
-        """Jobs a microsecond, on average."""
+        """The mean number of jobs per microsecond."""
 
     def begun(self, key: int) -> Arrivals:
-        """The process with the random numbers of a key."""
+        """Start the process with the random numbers of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,13 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Diurnal:
-    """A rate that swings over the day and is lower on weekends; the origin is midnight before a Monday.
+    """A rate that varies over the day and is lower on weekends; the origin is midnight before a Monday.
 
     Attributes:
         rate: the mean over a week, jobs a microsecond.
-        swing: how far the rate of an hour is above and below the mean of its day, from 0 to 1.
+        swing: how far the rate of an hour deviates from the mean of its day, from 0 to 1.
         peak: the hour of the day, from 0 to 23, with the highest rate.
-        weekend: the rate of a day of the weekend by that of a weekday.
+        weekend: the rate of a weekend day divided by that of a weekday.
     """
 
     rate: float
@@ -126,11 +128,11 @@ class Diurnal:
 
 @dataclass(frozen=True, slots=True)
 class Bursty:
-    """A Markov-modulated Poisson process: it stays in a state for an exponential time, then goes to the next.
+    """A Markov-modulated Poisson process: each state lasts for an exponential time, then the next begins.
 
     Attributes:
-        rates: of each state, jobs a microsecond.
-        stays: how long it stays in each on average, microseconds; after the last state comes the first.
+        rates: the rate of each state, jobs a microsecond.
+        stays: the mean duration of each state, microseconds; the first state follows the last.
     """
 
     rates: Sequence[float]
@@ -148,11 +150,12 @@ class Bursty:
 
 
 class _Changed:
-    """A Poisson process of rate 1, its time changed.
+    """A Poisson process of rate 1 with a time change.
 
     Args:
-        key: of its random numbers.
-        time_of: answers the times at which the integrated rate reaches some values, `_JOB` parts to a job.
+        key: the key of its random numbers.
+        time_of: returns the times at which the integrated rate reaches some values, in units of 1 / `_JOB`
+            jobs.
     """
 
     def __init__(self, key: int, time_of: Callable[[pl.Series], pl.Series]) -> None:
@@ -169,7 +172,7 @@ class _Changed:
 
 
 def _cyclic(spans: Sequence[int], rates: Sequence[float]) -> Callable[[pl.Series], pl.Series]:
-    """Times for a rate that repeats: piecewise constant over spans of microseconds."""
+    """Returns the times for a repeating rate: piecewise constant over spans of microseconds."""
     steps = _Steps(list(spans), list(rates))
     whole, cycle = steps.reached, steps.ends
 
@@ -181,7 +184,7 @@ def _cyclic(spans: Sequence[int], rates: Sequence[float]) -> Callable[[pl.Series
 
 
 class _Steps:
-    """A piecewise constant rate, and when its integral reaches a value."""
+    """A piecewise constant rate, and the times at which its integral reaches given values."""
 
     def __init__(self, spans: Sequence[int] = (), rates: Sequence[float] = ()) -> None:
         self._starts: list[int] = []  # microseconds
@@ -201,7 +204,7 @@ class _Steps:
         self.reached += min(gained, _MOST)  # more than any number of jobs needs
 
     def times(self, reached: pl.Series) -> pl.Series:
-        """When the integral is what it is, which is less than `self.reached`."""
+        """Returns when the integral reaches each value; all values are less than `self.reached`."""
         before = pl.Series(self._before, dtype=pl.Int64)
         place = before.search_sorted(reached, side="right").cast(pl.Int64) - 1
         late = (reached - before.gather(place)).cast(pl.Float64) * pl.Series(self._paces).gather(place)
@@ -210,7 +213,7 @@ class _Steps:
 
 
 class _Modulated:
-    """The states of a bursty process, drawn as far as they are needed."""
+    """The states of a bursty process, drawn as they are needed."""
 
     def __init__(self, rates: Sequence[float], stays: Sequence[int], key: int) -> None:
         self._rates, self._stays, self._key = rates, stays, key

@@ -1,7 +1,7 @@
-"""Traces like a recorded one: its weeks, drawn anew for every tenant (a block bootstrap).
+"""Synthetic traces that resemble a recorded one: its weeks, drawn anew for every tenant (block bootstrap).
 
-What happens within a week stays together: how jobs bunch, how long and how large they are. What differs from
-draw to draw is which weeks a tenant has and which coincide with those of others.
+Patterns within a week stay together: bunches of jobs, their durations and their sizes. Draws differ in which
+weeks a tenant gets, and in which weeks of different tenants coincide.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from harness.trace.trace import Trace
 WEEK = 7 * DAY
 
 _MOST_BLOCKS = 100_000
-"""Blocks that are drawn for each tenant; more are a mistaken length, and would take for ever."""
+"""The most blocks per tenant. More indicate a mistaken length, and would take for ever."""
 
 _BLOCK = "harness.block"
 _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
-"""What belonged to the recorded jobs alone."""
+"""Columns that only make sense for the recorded jobs."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Bootstrap:
     """Draws from a recorded trace.
 
     Args:
-        trace: what was recorded.
-        block: the length of what is drawn as one, microseconds.
+        trace: the record.
+        block: the length of each drawn block, microseconds.
 
     Attributes:
-        blocks: how many whole ones the record has; what is left of it is not drawn from.
+        blocks: the number of whole blocks in the record; the rest is not drawn from.
         span: the length of the record in blocks, rounded up, microseconds.
 
     Raises:
@@ -64,17 +64,17 @@ class Bootstrap:
 
     @property
     def blocks(self) -> int:
-        """Whole blocks of the record."""
+        """The number of whole blocks in the record."""
         return self._length // self.block
 
     @property
     def span(self) -> int:
-        """As long as the record, in whole blocks."""
+        """The length of the record, rounded up to whole blocks."""
         return -(-self._length // self.block) * self.block
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done, as sentences for the trace."""
+        """Sentences about the draws, for the trace."""
         rest = self._length - self.blocks * self.block
         drawn = f"every tenant's jobs are drawn in blocks of {format_duration(self.block)}, with replacement"
         left = f"the last {format_duration(rest)} of the record, no whole block, is not drawn from"
@@ -82,20 +82,20 @@ class Bootstrap:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the record says about itself, and that this is none."""
+        """The record's own metadata, with a source that says that this trace is resampled."""
         source = self.trace.metadata.get(SOURCE_KEY, self.trace.path.name)
         return {**self.trace.metadata, SOURCE_KEY: f"resampled from: {source}"}
 
     def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
-        """The rows of a synthetic trace, a block at a time, ascending by submission.
+        """Yields the rows of a synthetic trace, a block at a time, ascending by submission.
 
         Args:
-            span: submissions are from 0 to before this, microseconds.
-            seed: equal seeds draw equal blocks, tenant by tenant.
-            jobs: how many jobs there are at most, each with all its pod sets; None for no bound.
+            span: the end of submissions, which begin at 0, microseconds.
+            seed: equal seeds draw equal blocks for each tenant.
+            jobs: the most jobs, each with all its pod sets; None for no bound.
 
         Raises:
-            SpecError: more blocks than are drawn.
+            SpecError: there would be too many blocks.
         """
         count = -(-span // self.block)
         if count > _MOST_BLOCKS:
@@ -135,11 +135,11 @@ class Bootstrap:
                 return
 
     def _drawn(self, key: int, numbers: pl.Series) -> pl.Series:
-        """A block of the record for each number."""
+        """Returns a block of the record for each number."""
         return (uniforms(key, numbers) * self.blocks).floor().cast(pl.Int64)
 
     def _recorded(self) -> dict[tuple[str, int], pl.DataFrame]:
-        """(tenant, block) -> its rows, submitted from the beginning of the block."""
+        """Returns (tenant, block) -> its rows; submission times count from the beginning of the block."""
         frame = self.trace.frame.drop(_NOT_KEPT, strict=False)
         frame = frame.with_columns(
             (self._since % self.block).cast(pl.Duration("us")).alias("submit_time"),
@@ -151,7 +151,7 @@ class Bootstrap:
 
 
 def _first_jobs(rows: pl.DataFrame, most: int) -> tuple[pl.DataFrame, int]:
-    """The rows of the first jobs, at most this many, and how many jobs these are."""
+    """Returns the rows of the first jobs, at most `most`, and the number of these jobs."""
     if not has_pod_sets(rows):
         return rows.head(most), min(rows.height, most)
     names = rows["job_id"].unique(maintain_order=True).head(most)

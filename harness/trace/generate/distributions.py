@@ -1,4 +1,4 @@
-"""How durations, sizes and priorities are distributed."""
+"""Distributions of durations, sizes and priorities."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Protocol, TypeAlias
 import polars as pl
 
 Draw: TypeAlias = Callable[[str], pl.Series]
-"""Answers a column of numbers in (0, 1) for a purpose; another purpose gives independent ones."""
+"""Returns a column of numbers in (0, 1) for a purpose; different purposes give independent numbers."""
 
 _Z90 = 1.2815515655446004  # the 90th percentile of the normal distribution
 
 
 class Distribution(Protocol):
-    """What values come from: whole numbers, of microseconds, of amounts or of things."""
+    """A distribution of whole numbers: microseconds, amounts or counts."""
 
     def values(self, draw: Draw) -> pl.Series:
-        """One value for each number that `draw` answers, int64."""
+        """Returns one value for each number that `draw` returns, int64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some values, each as often as its weight says."""
+    """One of some values, with probabilities in proportion to weights."""
 
     options: Sequence[int]
     weights: Sequence[float]
@@ -37,7 +37,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Every whole number from `least` to `most` equally often."""
+    """Every whole number from `least` to `most` with equal probability."""
 
     least: int
     most: int
@@ -50,7 +50,7 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """The logarithm is normal; said by the median and the 90th percentile, which people know."""
+    """A log-normal distribution, given by its median and its 90th percentile, which people know."""
 
     median: int
     p90: int
@@ -65,7 +65,10 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Weibull:
-    """Of a shape below 1 with a long tail; of shape 1 it is exponential, with `scale` as its mean."""
+    """A Weibull distribution: with a shape below 1 it has a long tail; with shape 1 it is exponential.
+
+    `scale` is the mean of the exponential one.
+    """
 
     scale: int
     shape: float = 1.0
@@ -77,7 +80,7 @@ class Weibull:
 
 @dataclass(frozen=True, slots=True)
 class Pareto:
-    """At least `least`; the share of values above x falls with x to the power of `-shape`."""
+    """A Pareto distribution: values are at least `least`, and P(value > x) falls as x ** -shape."""
 
     least: int
     shape: float
@@ -89,7 +92,7 @@ class Pareto:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """Another distribution within bounds; what is beyond is the bound."""
+    """Another distribution within bounds; values beyond a bound become the bound."""
 
     within: Distribution
     least: int
@@ -101,12 +104,12 @@ class Clipped:
 
 
 def pick(weights: Sequence[float], numbers: pl.Series) -> pl.Series:
-    """Which of some things each number in (0, 1) stands for, from 0."""
+    """Returns the index, from 0, that each number in (0, 1) selects by the weights."""
     bounds = pl.Series(weights, dtype=pl.Float64).cum_sum()
     places = bounds.search_sorted(numbers * float(bounds[-1]), side="right")
     return places.clip(0, len(weights) - 1)
 
 
 def whole(values: pl.Series) -> pl.Series:
-    """The nearest whole numbers that fit 62 bits."""
+    """Returns the values rounded to whole numbers that fit 62 bits."""
     return values.clip(0.0, 2.0**62).round(0).cast(pl.Int64)

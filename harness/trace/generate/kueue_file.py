@@ -1,7 +1,7 @@
 """Reads a configuration of Kueue's performance generator (`generator.yaml`): its jobs and its queues.
 
-The layout and its meaning are those of Kueue's `test/performance/scheduler/runner/generator`: every
-set of workloads of a queue begins at 0. Each of its workloads is created one interval after the one before.
+The layout and its meaning are those of Kueue's `test/performance/scheduler/runner/generator`: every set of
+workloads of a queue begins at 0. Each of its workloads is created one interval after the previous one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _FLAVOR = "rf"
 
 
 def is_kueue(fields: Fields) -> bool:
-    """Whether a specification is one of Kueue's."""
+    """Returns True if a specification is one for Kueue's generator."""
     return "cohorts" in fields
 
 
 def read_kueue(fields: Fields, source: str) -> Spec:
-    """The jobs and the queues that Kueue's generator would create.
+    """Returns the jobs and the queues that Kueue's generator would create.
 
-    Topologies and devices are not modelled: their fields stay unread, which makes them faults.
+    Topologies and devices are not modelled: their fields remain unread, which makes them faults.
     """
     flavor = fields.child("resourceFlavor").string("name", _FLAVOR)
     streams: list[Stream] = []
@@ -63,7 +63,7 @@ def _count(fields: Fields) -> int:
 
 
 def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
-    """The spec of a ClusterQueue, without its cohort."""
+    """Returns the spec of a ClusterQueue, without its cohort."""
     cpu: dict[str, Any] = {"name": "cpu"}
     for name in ("nominalQuota", "borrowingLimit"):
         if fields.quantity(name) is not None:
@@ -83,7 +83,7 @@ def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
 
 
 def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A queue with a namespace and a local queue of the same name."""
+    """Returns the manifests of a queue, with a namespace and a LocalQueue of the same name."""
     return [
         namespace_manifest(name),
         {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)},
@@ -92,7 +92,7 @@ def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _workloads(fields: Fields, place: int) -> list[Stream]:
-    """The streams of a set of workloads, one for each template; they take turns."""
+    """Returns the streams of a set of workloads, one for each template; they alternate."""
     most = _count(fields)
     interval = _MILLISECOND * fields.integer("creationIntervalMs", 0, least=0, most=_LONGEST)
     templates = fields.items("workloads")
@@ -122,7 +122,7 @@ def _kind(fields: Fields) -> JobKind:
 
 
 def _of_queue(queue: str, stream: Stream) -> Stream:
-    """A stream of every queue of a set as that of one of them: its jobs are called `NAMESPACE/WORKLOAD`."""
+    """Returns the stream of a set for one of its queues; its jobs are named `NAMESPACE/WORKLOAD`."""
     return Stream(
         name=f"{queue}/{stream.name}",
         queue=queue,

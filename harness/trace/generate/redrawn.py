@@ -1,4 +1,4 @@
-"""The trace of a seed: weeks of the record drawn anew, for all tenants alike whatever else varies."""
+"""The redrawn trace of a seed: every tenant's weeks drawn again, the same whatever else varies."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from harness.trace.trace import Trace
 
 
 def redrawn(trace: Trace, block: int, seed: int) -> Trace:
-    """A trace as long as the record, of its blocks drawn with replacement; its times are of the same kind.
+    """Returns a trace as long as the record, of its blocks drawn with replacement.
+
+    Its times are of the same kind as the record's.
 
     Args:
         trace: the record, calibrated.
-        block: the length of what is drawn as one, microseconds.
-        seed: equal seeds draw equal blocks, tenant by tenant.
+        block: the length of each drawn block, microseconds.
+        seed: equal seeds draw equal blocks for each tenant.
 
     Raises:
         SpecError: the record has less than two blocks, or far too many.

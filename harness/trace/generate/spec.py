@@ -1,4 +1,4 @@
-"""What a synthetic trace is made of: tenants, how their jobs arrive, and what kinds of jobs they submit."""
+"""The parts of a synthetic trace: tenants, their arrival processes, and the kinds of jobs they submit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness.trace.generate.arrivals import Process
 from harness.trace.generate.distributions import Distribution
 
 MOST_JOBS = 10**9
-"""No trace has more jobs."""
+"""The most jobs of a trace."""
 
 MOST_STREAMS = 10_000
-"""No trace has more streams, which are made side by side; more are a mistaken number."""
+"""The most streams of a trace, which are made side by side; a higher number is probably a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class JobKind:
     """One kind of job.
 
     Attributes:
-        weight: how many there are, compared with the tenant's other kinds.
+        weight: its frequency relative to the tenant's other kinds.
         duration: microseconds.
         requests: resource -> amount of one pod (cpu in millicores, memory in bytes).
         pods: how many equal pods; None for one.
         gang: whether all pods are needed at once; None for the schema's default.
-        priority: None where the trace does not say.
+        priority: None if the trace does not give it.
     """
 
     weight: float
@@ -45,13 +45,13 @@ class Stream:
     """The jobs of one tenant that arrive by one process.
 
     Attributes:
-        name: what the random numbers of its jobs depend on, and their ids begin with; no two have the same.
+        name: the key of its jobs' random numbers, and the prefix of their ids; it is unique.
         queue: the tenant.
-        arrivals: when its jobs are submitted.
-        kinds: what they are.
-        most: how many there are at most; None for no end.
-        namespace: "" where the trace does not say.
-        suffix: what ids end with, after the name and the number.
+        arrivals: the process of submissions.
+        kinds: the kinds of its jobs.
+        most: the most jobs; None for no limit.
+        namespace: "" if the trace does not give it.
+        suffix: the end of ids, after the name and the number.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Spec:
     """A synthetic trace.
 
     Attributes:
-        streams: who submits.
-        jobs: how many jobs there are at most, in the order of their submission; None for no bound.
-        span: jobs are submitted before this time, microseconds; None for no bound.
-        source: where it comes from, for the trace's metadata.
-        manifests: of the queues that belong to it; empty where it says nothing of them.
+        streams: the streams of jobs.
+        jobs: the most jobs, in the order of their submission; None for no bound.
+        span: the end of submissions, microseconds; None for no bound.
+        source: its origin, for the trace's metadata.
+        manifests: the manifests of its queues; empty if it does not define them.
     """
 
     streams: tuple[Stream, ...]
@@ -83,12 +83,12 @@ class Spec:
 
     @cached_property
     def resources(self) -> tuple[str, ...]:
-        """What jobs ask for, sorted."""
+        """The resources that jobs request, sorted."""
         return tuple(sorted({name for kind in self._kinds for name in kind.requests}))
 
     @cached_property
     def optional(self) -> Mapping[str, pl.DataType]:
-        """Columns that some kind of job has but not every trace, with their types."""
+        """The optional columns that some kind of job has, with their types."""
         types = {"pods": pl.Int32(), "gang": pl.Boolean(), "priority": pl.Int32()}
         return {
             name: dtype
@@ -98,7 +98,7 @@ class Spec:
 
     @property
     def namespaced(self) -> bool:
-        """Whether some tenant has a namespace of its own."""
+        """True if a tenant has its own namespace."""
         return any(stream.namespace for stream in self.streams)
 
     @property

@@ -1,4 +1,4 @@
-"""Reads a specification of a synthetic trace: every fault with file and field, or none."""
+"""Reads a specification of a synthetic trace, or reports every fault with file and field."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from harness.trace.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, 
 
 _INT32_MAX = 2**31 - 1
 _HIGHEST_RATE = 1e-2
-"""Jobs a microsecond: ten thousand a second; sums over a week of more would not fit 64 bits."""
+"""The highest rate in jobs a microsecond, ten thousand a second. Sums over a week of more exceed 64 bits."""
 
 _Value = Callable[[Any], int]
 
 
 def load_spec(path: Path) -> Spec:
-    """The specification in a file: our own, or one of Kueue's performance generator.
+    """Read the specification in a file: harness's own, or one for Kueue's performance generator.
 
     Raises:
         SpecError: the file cannot be read, or is faulty.
@@ -129,7 +129,7 @@ def _arrivals(fields: Fields) -> Process:
 def _distribution(
     fields: Fields, name: str, value: _Value, *, least: int = 0, most: int = INT64_MAX // 2
 ) -> Distribution:
-    """A value, or a distribution of values."""
+    """Read a value, or a distribution of values."""
     raw = fields.raw(name)
     if not isinstance(raw, dict):
         constant = _value(fields, name, raw, value, least, most)
@@ -170,7 +170,7 @@ def _distribution(
 
 
 def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distribution:
-    """`value: weight` for each value."""
+    """Read `value: weight` for each value."""
     options, weights = [], []
     for name in fields:
         options.append(_value(fields, name, name, value, least, most))
@@ -182,7 +182,7 @@ def _choice(fields: Fields, value: _Value, least: int, most: int) -> Distributio
 
 
 def _only(fields: Fields, names: tuple[str, ...], *further: str) -> str:
-    """The one of some fields that is there."""
+    """Returns the one of some fields that is present; a fault unless there is exactly one."""
     there = [name for name in names if name in fields]
     if len(there) != 1 or any(name not in (*names, *further) for name in fields):
         fields.fault("", f"must be exactly one of {', '.join(names)}")
@@ -196,7 +196,7 @@ def _scalar(fields: Fields, name: str, value: _Value, least: int = 0, most: int 
 
 
 def _value(fields: Fields, name: str, raw: Any, value: _Value, least: int, most: int) -> int:
-    """A value in its own unit; a fault and the least one where it cannot be read."""
+    """Returns a value in its own unit; adds a fault and returns the least one if it cannot be read."""
     if raw is None:
         fields.fault(name, "is missing")
         return least
@@ -229,7 +229,7 @@ def _number(
 
 
 def _rate(fields: Fields, name: str, *, least: float = 1e-15) -> float:
-    """`40/h` as jobs a microsecond."""
+    """Returns a rate such as `40/h` in jobs a microsecond."""
     raw = fields.raw(name)
     count, slash, unit = str(raw).partition("/")
     try:

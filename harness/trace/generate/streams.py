@@ -14,7 +14,7 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.schema import DEFAULT_NAMESPACE, REQUEST, ordered
 
 _PIECE = 1 << 20
-"""Jobs that are made at once, of all streams together."""
+"""The number of jobs made at once, of all streams together."""
 
 _LEAST = 1 << 10
 _NUMBER = "harness.number"
@@ -22,10 +22,11 @@ _STREAM = "harness.stream"
 
 
 def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
-    """The rows of a synthetic trace, ascending by submission, in the schema's types.
+    """Yields the rows of a synthetic trace, ascending by submission, in the schema's types.
 
-    A job depends on the seed, its stream's name and its number there: it is the same whatever other streams
-    there are and however much of the trace is made. Jobs of one instant are in the order of the streams.
+    A job depends on the seed, its stream's name and its number in the stream. It is the same whatever other
+    streams
+    there are, and however much of the trace is made. Jobs of one instant are in the order of the streams.
 
     Raises:
         SpecError: jobs would be submitted over more than a hundred years, or would be too many.
@@ -50,7 +51,7 @@ def jobs_of(spec: Spec, seed: int) -> Iterator[pl.DataFrame]:
 
 
 def _check_number(spec: Spec) -> None:
-    """Refuse a trace without a bound on its jobs if there would be more than a trace can hold."""
+    """Refuse a trace without a bound on its jobs if it would have more jobs than a trace can hold."""
     if spec.jobs is not None:
         return
     expected = 0.0
@@ -65,7 +66,7 @@ def _check_number(spec: Spec) -> None:
 
 
 class _Source:
-    """One stream, with the jobs of it that are made but not yet taken."""
+    """One stream, with its jobs that are made but not yet taken."""
 
     def __init__(self, stream: Stream, place: int, spec: Spec, seed: int, piece: int) -> None:
         self._stream, self._place, self._spec, self._piece = stream, place, spec, piece
@@ -77,7 +78,7 @@ class _Source:
         self.rows = pl.DataFrame()
 
     def fill(self) -> None:
-        """Make so many jobs that a piece is there, as long as there are any."""
+        """Make enough jobs for a piece, as long as there are any."""
         while not self.ended and (self.rows.height < self._piece // 2 or self._first == self.last):
             most = self._stream.most
             count = self._piece if most is None else min(self._piece, most - self._made)
@@ -98,7 +99,7 @@ class _Source:
 
     @property
     def _first(self) -> int:
-        """The submission of the first job that is made; only what comes before the last one can be taken."""
+        """The submission of the first job that is made; only jobs before the last one can be taken."""
         return int(self.rows["submit_time"].to_physical()[0])
 
     def taken(self, *, before: int | None) -> pl.DataFrame:
@@ -111,7 +112,7 @@ class _Source:
         return taken
 
     def _rows(self, count: int) -> pl.DataFrame:
-        """The next this many jobs."""
+        """Returns the next `count` jobs."""
         numbers = pl.int_range(self._made, self._made + count, eager=True)
         times = self._arrivals.times(count) if count else numbers
         kinds = self._stream.kinds
@@ -134,7 +135,7 @@ class _Source:
         return bodies.select(ordered(bodies.columns))
 
     def _bodies(self, kind: JobKind, place: int, numbers: pl.Series) -> pl.DataFrame:
-        """What the jobs of one kind are, apart from when they come."""
+        """Returns the jobs of one kind, without their times of arrival."""
 
         def draw(attribute: str) -> Draw:
             return lambda purpose: uniforms(key_of(*self._key, place, attribute, purpose), numbers)

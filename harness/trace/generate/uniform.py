@@ -1,7 +1,7 @@
-"""Random numbers that are a function of a key and a counter: the same on every version and machine.
+"""Random numbers as a function of a key and a counter: the same on every version and machine.
 
-The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014),
-whose n-th number needs no state but n. It is computed for whole columns with Arrow's integer kernels:
+The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+Its n-th number needs no state except n. It is computed for whole columns with Arrow's integer kernels:
 `multiply` and `add` are documented to wrap around.
 """
 
@@ -18,13 +18,16 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def key_of(*parts: object) -> int:
-    """A key for one purpose, such as `key_of(seed, tenant, "duration")`; other parts give unrelated ones."""
+    """Returns a key for one purpose, such as `key_of(seed, tenant, "duration")`.
+
+    Other parts give other keys.
+    """
     text = "\0".join(str(part) for part in parts)
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
-    """The `numbers`-th outputs (from 0) of SplitMix64 with a state of `key`, as unsigned 64-bit integers."""
+    """Returns the `numbers`-th outputs (from 0) of SplitMix64 with the state `key`, as uint64."""
     pc = _kernels()
     counter = numbers.cast(pl.UInt64).to_arrow()
     mixed = pc.add(pc.multiply(pc.add(counter, _word(1)), _word(_GAMMA)), _word(key))
@@ -34,7 +37,7 @@ def splitmix64(key: int, numbers: pl.Series) -> pa.Array:
 
 
 def uniforms(key: int, numbers: pl.Series) -> pl.Series:
-    """Numbers evenly spread over (0, 1), without its ends: one for each of `numbers`."""
+    """Returns uniform numbers in the open interval (0, 1): one for each of `numbers`."""
     bits = _kernels().shift_right(splitmix64(key, numbers), _word(12))
     return (pl.Series(values=pl.from_arrow(bits), dtype=pl.UInt64).cast(pl.Float64) + 0.5) * 2.0**-52
 
@@ -45,7 +48,7 @@ def _shifted(values: pa.Array, by: int) -> pa.Array:
 
 
 def _kernels() -> Any:
-    """Arrow's functions, whose import takes longer than a short replay that draws nothing."""
+    """Returns Arrow's functions. Importing them takes longer than a short replay that draws nothing."""
     import pyarrow.compute
 
     return pyarrow.compute
@@ -56,5 +59,5 @@ def _word(value: int) -> pa.Scalar:
 
 
 def uniform(*parts: object) -> float:
-    """One number evenly spread over [0, 1) for one purpose, such as `uniform(seed, future, job)`."""
+    """Returns one uniform number in [0, 1) for one purpose, such as `uniform(seed, future, job)`."""
     return (key_of(*parts) >> 11) * 2.0**-53

@@ -1,4 +1,4 @@
-"""Says what of a trace will mislead: each finding with its figure and what to do about it."""
+"""Finds misleading properties of a trace, each with its figure and a remedy."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
     units.check,
     amounts.check_totals,
 )
-"""What is looked at, in the order in which it is said."""
+"""The checks, in the order of their findings."""
 
 
 def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str] = ()) -> list[Finding]:
-    """What is misleading about a trace.
+    """Returns the misleading properties of a trace.
 
     Args:
-        trace: a valid trace; what breaks the schema is refused before.
-        cluster: what it is to be replayed on; without it the size of the traced machine counts, where the
-            trace says it.
-        impossible: what plugins say of jobs that can never start there, see `harness.runs.impossible`.
+        trace: a valid trace; breaches of the schema were refused before.
+        cluster: the cluster for the replay. Without it the size of the traced machine counts, if known.
+        impossible: sentences from plugins about jobs that can never start there, see
+            `harness.runs.impossible`.
     """
     material = Material(trace, cluster, impossible)
     return [finding for check in CHECKS for finding in check(material)]

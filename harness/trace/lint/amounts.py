@@ -1,4 +1,4 @@
-"""Whether amounts of a pod are those of its whole job."""
+"""Check whether amounts of a pod are those of its whole job."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from harness.trace.lint.finding import Finding, Material
 from harness.trace.schema import REQUEST
 
 _LEAST = 20
-"""Jobs of several pods from which on a proportion says something."""
+"""The least number of jobs with several pods for a proportion to be meaningful."""
 
 _SIZES = 3
-"""Different numbers of pods from which on it does."""
+"""The least number of different pod counts for a proportion to be meaningful."""
 
 _SURE = 2.0
-"""Standard errors that the growth must be away from none and half of a proportion."""
+"""The number of standard errors by which the slope must exceed half of a proportion."""
 
 
 def check_totals(material: Material) -> Iterator[Finding]:
-    """Amounts that grow in proportion to the pods: a total taken as a pod's counts once for each pod."""
+    """Find amounts that grow in proportion to pods.
+
+    A job's total that is taken as a pod's counts once for each pod.
+    """
     frame = material.trace.frame
     rows = frame.select(pods_of(frame).alias("pods"), *(f"{REQUEST}{name}" for name in material.resources))
     for resource in material.resources:
@@ -37,7 +40,7 @@ def check_totals(material: Material) -> Iterator[Finding]:
 
 
 def _grows(pods: pl.Series, amounts: pl.Series) -> bool:
-    """Whether twice as many pods have about twice the amount each, by the slope of the logarithms."""
+    """Returns True if twice as many pods have about twice the amount each, by the slope of the logarithms."""
     x, y = pods.cast(pl.Float64).log(2), amounts.cast(pl.Float64).log(2)
     x, y = x - x.mean(), y - y.mean()
     spread = float((x * x).sum())

@@ -1,4 +1,4 @@
-"""Whether a cluster is far too big or too small for a trace."""
+"""Check whether a cluster is far too big or too small for a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CALIBRATE = "harness trace calibrate --target-load 0.9 says how to scale the cl
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """A cluster with always enough, with a queue that only grows, or with jobs that can never run."""
+    """Find a cluster that always has enough, a queue that only grows, and jobs that can never run."""
     jobs = material.jobs
     enough: list[str] = []
     known = {name: amount for name, amount in sorted(material.capacity.items()) if name in material.resources}
@@ -51,7 +51,7 @@ def check(material: Material) -> Iterator[Finding]:
     if known and len(enough) == len(known):
         yield Finding(
             "cluster-too-big",
-            f"all jobs together never need more than {'; '.join(enough)}: nothing waits but for quota of its "
-            "queue or for room on one node",
+            f"all jobs together never need more than {'; '.join(enough)}: jobs wait only for quota of "
+            f"their queue, or for room on one node",
             f"{_CALIBRATE}; as it is, only limits of queues and packing can be compared",
         )

@@ -1,4 +1,4 @@
-"""Whether columns are called as in the schema."""
+"""Check whether columns have the names of the schema."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from harness.trace.misnamed import misnamed
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Further columns whose names are nearly those of the schema."""
+    """Find further columns whose names nearly match the schema."""
     for name, meant in misnamed(material.trace.frame.schema).items():
         yield Finding(
             "column-name",
             f"the column {name!r} is not in the schema, so no policy sees it",
-            f"did you mean {meant!r}? rename it; a further column is kept, and no more",
+            f"did you mean {meant!r}? rename it; an unknown column is kept, but has no effect",
         )

@@ -1,4 +1,4 @@
-"""Whether durations are what jobs needed, and not what somebody allowed or saw of them."""
+"""Check whether durations are what jobs needed, rather than a limit or an observed part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.trace.lint.finding import Finding, Material, counted
 from harness.trace.schema import REQUEST
 
 REQUESTED = "requested_time"
-"""The column in which readers keep the run time that a user asked for."""
+"""The column in which readers store the run time that a user requested."""
 
 _LEAST = 10
 _FEW = 1000
@@ -21,7 +21,7 @@ _STILL_RUNNING = ("running", "pending", "unknown")
 
 
 def check_work(material: Material) -> Iterator[Finding]:
-    """Jobs without work: most waits would be of jobs that hold nothing, or for no time."""
+    """Find jobs without work. Most waits would be those of jobs that hold nothing, or hold it for no time."""
     jobs = material.jobs
     asks = [pl.col(f"{REQUEST}{resource}").fill_null(0) > 0 for resource in material.resources]
     for lacks, what in (
@@ -33,12 +33,12 @@ def check_work(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "no-work",
                 f"{counted(count, jobs.height)} {what}",
-                "they hold nothing that others wait for: look whether a column was lost on the way here",
+                "they hold nothing that others wait for: check whether a column was lost in the conversion",
             )
 
 
 def check_censored(material: Material) -> Iterator[Finding]:
-    """Jobs whose recorded end is only the end of the record."""
+    """Find jobs whose recorded end is only the end of the record."""
     jobs = material.jobs
     for name in ("status", "state", "pod_phase"):
         if name in jobs.columns and jobs[name].dtype == pl.String:
@@ -58,12 +58,13 @@ def check_censored(material: Material) -> Iterator[Finding]:
         yield Finding(
             "cut-at-the-end",
             f"{counted(last, jobs.height)} end at the very last instant of the trace",
-            "the record ended, not they: their durations are lower bounds; --window ..TIME leaves them out",
+            "the record ended, not the jobs: their durations are lower bounds; --window ..TIME leaves "
+            "them out",
         )
 
 
 def check_limits(material: Material) -> Iterator[Finding]:
-    """Jobs that ran longer than they may, as long as they may, or all equally long."""
+    """Find jobs that ran longer than allowed, exactly as long as allowed, or all equally long."""
     jobs = material.jobs
     if REQUESTED in jobs.columns:
         over = jobs["duration"] - jobs[REQUESTED].to_physical()
@@ -72,7 +73,7 @@ def check_limits(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "over-request",
                 f"{counted(longer, jobs.height)} run longer than requested",
-                "a scheduler that plans with requests would be surprised; where the trace is made from SWF, "
+                "a scheduler that plans with requests would be surprised; if the trace is made from SWF, "
                 "--set cut_at_request=true cuts them",
             )
         limited = int((over.abs() <= MINUTE).sum())
@@ -86,19 +87,22 @@ def check_limits(material: Material) -> Iterator[Finding]:
 
 
 def _at_limit(jobs: pl.DataFrame) -> Iterator[Finding]:
-    """One duration that many of the longest have."""
+    """Find one duration that many of the longest jobs have."""
     long = jobs.filter(pl.col("duration") >= pl.col("duration").quantile(0.95, "nearest"))["duration"]
     duration, same = long.value_counts(sort=True).sort(["count", "duration"], descending=True).row(0)
     if duration and same >= _LEAST and same * 10 >= len(long) and jobs["duration"].n_unique() > 1:
         yield Finding(
             "cut-at-limit",
             f"{counted(same, jobs.height)} run for exactly {format_duration(duration)}, like the longest",
-            "a limit, or a default where the duration was not known: look where it comes from",
+            "a limit, or a default for an unknown duration: check where it comes from",
         )
 
 
 def check_long_limits(material: Material) -> Iterator[Finding]:
-    """Limits of months: no site gives most jobs so long, but minutes taken as hours and instants look so."""
+    """Find limits of months.
+
+    No site gives most jobs so long; minutes read as hours, or instants, look like this.
+    """
     if REQUESTED not in material.jobs.columns:
         return
     limits = material.jobs[REQUESTED].drop_nulls().to_physical()
@@ -107,13 +111,13 @@ def check_long_limits(material: Material) -> Iterator[Finding]:
         yield Finding(
             "limit-long",
             f"half of the {len(limits):,} jobs with a limit may run for {format_duration(typical)} or more",
-            "is the unit right, is the limit an instant, or does a number stand for none? "
-            "In a mapping below() and unless() take such numbers away",
+            "is the unit right, is the limit an instant, or does some number mean no limit? In a "
+            "mapping, below() and unless() remove such numbers",
         )
 
 
 def check_span(material: Material) -> Iterator[Finding]:
-    """Jobs that ran longer than all that the trace shows: an end less a start of 0 is one of decades."""
+    """Find jobs that ran longer than the whole trace: an end minus a start of 0 gives decades."""
     jobs = material.jobs
     first, last = int(jobs[SUBMIT].min() or 0), int(jobs[SUBMIT].max() or 0)  # type: ignore[arg-type]
     if "recorded_end" in jobs.columns and jobs["recorded_end"].count():
@@ -127,5 +131,5 @@ def check_span(material: Material) -> Iterator[Finding]:
             "longer-than-trace",
             f"{counted(longer, jobs.height)} run longer than the {format_duration(span)} of the trace, "
             f"up to {format_duration(most)}",
-            "is the unit right, or does a start of 0 stand for none?",
+            "is the unit right, or does a start of 0 mean an unknown start?",
         )

@@ -1,4 +1,4 @@
-"""What a check of a trace looks at, and what it answers."""
+"""The input and the result of the checks of a trace."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from harness.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that will mislead.
+    """One misleading property.
 
     Attributes:
         check: a short name of the kind of finding.
-        says: what is so, with the figure.
-        do: what to do about it.
+        says: the property, with the figure.
+        do: the remedy.
     """
 
     check: str
@@ -33,12 +33,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Material:
-    """A trace and what it is to be replayed on.
+    """A trace and the cluster for its replay.
 
     Attributes:
         trace: the rows.
-        cluster: None where it is not known.
-        impossible: what plugins say of jobs that can never start on the cluster.
+        cluster: None if unknown.
+        impossible: sentences from plugins about jobs that can never start on the cluster.
     """
 
     trace: Trace
@@ -47,17 +47,17 @@ class Material:
 
     @cached_property
     def jobs(self) -> pl.DataFrame:
-        """One row a job, with `SUBMIT` and `duration` in microseconds."""
+        """One row per job, with `SUBMIT` and `duration` in microseconds."""
         return timed_jobs(self.trace)
 
     @property
     def resources(self) -> list[str]:
-        """What jobs ask for."""
+        """The resources that jobs request."""
         return resources_of(self.jobs.columns)
 
     @cached_property
     def capacity(self) -> Mapping[str, int]:
-        """Resource -> how much there is of it, where that is known."""
+        """Resource -> its capacity, if known."""
         if self.cluster is not None:
             return self.cluster.capacity
         stated = {name: traced_capacity(self.trace, name) for name in self.resources}
@@ -65,10 +65,10 @@ class Material:
 
 
 def counted(count: int, whole: int) -> str:
-    """A number of jobs, and which part of all they are."""
+    """Returns a number of jobs with its share of all jobs."""
     return f"{count:,} of {whole:,} jobs ({percent(count / whole)})"
 
 
 def percent(part: float) -> str:
-    """A part of a whole at a glance."""
+    """Returns a share as a short percentage."""
     return f"{short_number(round(100 * part, 2))} %"

@@ -1,4 +1,4 @@
-"""Whether queues are tenants, and whether ids name one thing each."""
+"""Check whether queues are tenants, and whether ids are unique."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.trace.lint.finding import Finding, Material, counted
 
 _SHOWN = 6
 _SMALL = 100
-"""A queue with less than one in this many jobs says little about itself."""
+"""A queue with less than one in this many jobs gives too little information."""
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:
-    """Only one queue, or many with a single job."""
+    """Find a single queue, or many queues with a single job."""
     jobs = material.jobs
     sizes = jobs.group_by("queue").len()
     single = int((sizes["len"] == 1).sum())
@@ -39,7 +39,7 @@ def check_tenants(material: Material) -> Iterator[Finding]:
 
 
 def check_priorities(material: Material) -> Iterator[Finding]:
-    """Queues that were priorities: without stated ones, recorded waits tell."""
+    """Find queues that were priorities; without stated priorities, recorded waits show it."""
     jobs = material.jobs
     if "recorded_start" not in jobs.columns or {"priority", "priority_class"} & set(jobs.columns):
         return
@@ -67,7 +67,7 @@ def check_priorities(material: Material) -> Iterator[Finding]:
 
 
 def check_ids(material: Material) -> Iterator[Finding]:
-    """Ids that name several things."""
+    """Find ids that name several jobs."""
     jobs = material.jobs
     if "uid" in jobs.columns:
         again = int(jobs["uid"].drop_nulls().is_duplicated().sum())

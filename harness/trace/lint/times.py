@@ -1,4 +1,4 @@
-"""Whether the times of submissions can be taken as they stand."""
+"""Check whether the times of submissions are plausible."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from harness.trace.lint.finding import Finding, Material, counted, percent
 from harness.trace.window import window_bound
 
 _FEW = 100
-"""One in this many jobs is few."""
+"""Fewer than one in this many jobs is few."""
 
 _LONG = 4
-"""A quarter of the span is long."""
+"""More than one part in this many of the span is long: a quarter."""
 
 _SILENCE = 20
-"""A pause of a twentieth of the span is remarkable."""
+"""A pause of more than one part in this many of the span is remarkable: a twentieth."""
 
 
 def check_span(material: Material) -> Iterator[Finding]:
-    """A long beginning or end with hardly any jobs, and long times without any."""
+    """Find a long beginning or end with hardly any jobs, and long times without any."""
     submit = material.jobs[SUBMIT].sort()
     count, first, last = len(submit), int(submit[0]), int(submit[-1])
     span = last - first
@@ -61,7 +61,7 @@ def check_span(material: Material) -> Iterator[Finding]:
 
 
 def check_bursts(material: Material) -> Iterator[Finding]:
-    """Many jobs within one second: times that were made up, or rounded."""
+    """Find many jobs within one second: their times were made up, or rounded."""
     jobs = material.jobs
     seconds = jobs.select(pl.col(SUBMIT) // SECOND).to_series().value_counts(sort=True)
     second, most = seconds.row(0)
@@ -76,15 +76,15 @@ def check_bursts(material: Material) -> Iterator[Finding]:
 
 
 def check_clock(material: Material) -> Iterator[Finding]:
-    """Times that run backwards, from row to row or within a job."""
+    """Find times that run backwards, from row to row or within a job."""
     frame, jobs = material.trace.frame, material.jobs
     back = int((frame["submit_time"].to_physical().diff() < 0).sum())
     if back:
         yield Finding(
             "unsorted",
             f"{back:,} rows are submitted before the row above them",
-            "jobs arrive by submit_time, those of one instant in the order of rows; check that this order "
-            "means something",
+            "jobs arrive by submit_time, those of one instant in the order of rows; check that this "
+            "order is meaningful",
         )
     for earlier, later in (("submit_time", "recorded_start"), ("recorded_start", "recorded_end")):
         if earlier in jobs.columns and later in jobs.columns:
@@ -98,5 +98,5 @@ def check_clock(material: Material) -> Iterator[Finding]:
 
 
 def _told(bound: str) -> str:
-    """What `window_bound` answers in a sentence."""
+    """Returns the text of `window_bound` for a sentence."""
     return f"{bound} after the origin" if bound.endswith("s") else bound

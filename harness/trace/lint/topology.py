@@ -1,4 +1,4 @@
-"""Jobs that no domain of a topology holds, although quotas and the whole cluster would."""
+"""Check for jobs that no domain of a topology can hold, although quotas and the whole cluster could."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 3
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """One finding for all jobs whose pods do not fit one domain of the level that they require."""
+    """Yields one finding for all jobs whose pods do not fit one domain of the level that they require."""
     cluster, frame = material.cluster, material.trace.frame
     if cluster is None or not cluster.topologies:
         return
@@ -31,14 +31,14 @@ def check(material: Material) -> Iterator[Finding]:
         more = f"; and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
         yield Finding(
             "no-domain",
-            f"{counted(len(lacking), jobs)} require one domain of a topology, and none holds them when it is "
-            f"empty: {named}{more}",
+            f"{counted(len(lacking), jobs)} require one domain of a topology, but none can hold them "
+            f"even when empty: {named}{more}",
             "they wait for ever: let them prefer the level, or require a coarser one",
         )
 
 
 def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
-    """Why no domain holds the least pods of a pod set; "" where one does, or where it requires none."""
+    """Returns why no domain holds the least pods of a pod set; "" if one does, or if none is required."""
     request = pod_set.topology
     if request is None or not request.required:
         return ""
@@ -62,7 +62,7 @@ def _lacks(pod_set: PodSet, cluster: Cluster) -> str:
 
 
 def _times(node: Node, requests: Mapping[str, int]) -> int:
-    """How many pods an empty node holds."""
+    """Returns how many pods an empty node holds."""
     asked = {resource: amount for resource, amount in requests.items() if amount}
     slots = node.allocatable.get("pods")
     fits = [node.allocatable.get(resource, 0) // amount for resource, amount in asked.items()]

@@ -1,4 +1,4 @@
-"""Whether amounts and times are in the units of the schema."""
+"""Check whether amounts and times are in the units of the schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Requests of a pod and durations that are a thousand times too small or too large."""
+    """Find requests of a pod and durations that are a thousand times too small or too large."""
     frame = material.trace.frame
     for resource in material.resources:
         amounts = frame[f"{REQUEST}{resource}"].drop_nulls()

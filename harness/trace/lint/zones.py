@@ -1,4 +1,4 @@
-"""Whether clocks were changed while jobs ran: local times that were taken for those of one zone all year."""
+"""Check for clock changes while jobs ran: local times read as those of one zone all year."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from harness.trace.lint.durations import REQUESTED
 from harness.trace.lint.finding import Finding, Material, counted
 
 _SEVERAL = 3
-"""This many jobs are no accident."""
+"""Fewer jobs than this may be chance."""
 
 _EXACTLY = 2 * SECOND
-"""Clocks of one machine differ by no more."""
+"""The most by which clocks of one machine differ."""
 
 _CHANGES = (3, 4, 9, 10, 11)
-"""Months in which clocks are changed, on a Sunday morning."""
+"""The months in which clocks change, on a Sunday morning."""
 
 _SUNDAY, _MORNING = 6, 12
 _DO = "their times are in a zone with summer time: say which (zone: of a mapping, --set timezone= of slurm)"
 
 
 def check(material: Material) -> Iterator[Finding]:
-    """Durations that jump by an hour: against recorded times, or against limits across a change of clocks."""
+    """Find durations that jump by an hour, against recorded times, or against limits across a change."""
     jobs = material.jobs
     if {"recorded_start", "recorded_end"} <= set(jobs.columns):
         apart = jobs["recorded_end"].to_physical() - jobs["recorded_start"].to_physical() - jobs["duration"]
@@ -49,7 +49,7 @@ def check(material: Material) -> Iterator[Finding]:
 
 
 def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
-    """Jobs an hour off their limit, to a minute, where all of a month run at one change of clocks."""
+    """Returns jobs an hour off their limit, to a minute, if all of a month run across one clock change."""
     start = jobs[SUBMIT] + origin
     if "recorded_start" in jobs.columns:
         start = jobs["recorded_start"].to_physical().fill_null(start)
@@ -69,7 +69,7 @@ def _across_changes(jobs: pl.DataFrame, origin: int) -> int:
 
 
 def _has_change(begin: int, end: int) -> bool:
-    """Whether clocks may be changed between two instants."""
+    """Returns True if clocks may change between two instants."""
     for at in range(begin, min(end, begin + 8 * DAY) + 1, HOUR):
         moment = datetime.fromtimestamp(at // SECOND, UTC)
         if moment.weekday() == _SUNDAY and moment.hour < _MORNING and moment.month in _CHANGES:

@@ -1,4 +1,4 @@
-"""The plugin `backfill`: batch schedulers that let jobs pass others which wait, without delaying them.
+"""The plugin `backfill`: batch schedulers in which jobs may overtake waiting jobs without delaying them.
 
 Sources of the rules: D. Lifka, The ANL/IBM SP scheduling system (1995), for EASY; A. Mu'alem and
 D. Feitelson, Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2
@@ -32,13 +32,13 @@ OPTIONS = (
     Option(
         "algorithm",
         "easy",
-        "who must not be delayed: the first waiting job (easy), or any waiting job (conservative)",
+        "the jobs that must not be delayed: the first waiting one (easy), or all of them (conservative)",
         choices=("easy", "conservative"),
     ),
     Option(
         "estimate",
         "requested",
-        "how long jobs are expected to run: as requested, as they will, or as their user's last two did",
+        "the expected run time of jobs: requested, actual, or the mean of their user's last two",
         choices=("requested", "actual", "last-two"),
     ),
     Option(
@@ -50,13 +50,13 @@ OPTIONS = (
     Option(
         "ties",
         "ends-first",
-        "at one instant: ends one by one, then submissions; the other way round; or all before one decision",
+        "order at one instant: ends one by one, then submissions; the reverse; or all before one decision",
         choices=("ends-first", "submissions-first", "together"),
     ),
     Option(
         "unstated",
         None,
-        "what a job without requested_time is expected to run; by default that it never ends",
+        "the expected run time of a job without requested_time; by default it never ends",
         type=parse_duration,
     ),
     BORROW,
@@ -80,7 +80,7 @@ def harness_register_policies(register: RegisterPolicy) -> None:
 
 
 def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Policy:
-    """The scheduler for a cluster.
+    """Makes the scheduler for a cluster.
 
     Raises:
         InputError: the cluster has neither nodes nor queues.
@@ -93,13 +93,13 @@ def backfilling(cluster: Cluster, view: View, options: Mapping[str, Any]) -> Pol
 
 
 def _on_nodes(cluster: Cluster) -> bool:
-    """Whether there are nodes at some time."""
+    """Returns True if there are nodes at some time."""
     return bool(cluster.nodes) or cluster.nodes_change
 
 
 def _check(cluster: Cluster, options: Mapping[str, Any]) -> None:
     if _on_nodes(cluster):
-        refuse_set("backfill", (BORROW,), options, "the cluster has nodes, and quotas do not count")
+        refuse_set("backfill", (BORROW,), options, "the cluster has nodes, so quotas do not count")
     elif not cluster.cluster_queues:
         raise InputError("the cluster has neither nodes nor ClusterQueues, so there is nothing to run on")
 
@@ -112,17 +112,17 @@ def _never(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def _running(cluster: Cluster, at: int) -> Sequence[Arrival]:
-    """The Pods of the manifests, on nodes."""
+    """Returns the Pods of the manifests, on nodes."""
     return running_jobs(cluster, at) if cluster.nodes else ()
 
 
 def _by_queues(cluster: Cluster) -> bool:
-    """Without nodes; on nodes no queue counts."""
+    """Returns True without nodes; on nodes no queue counts."""
     return not _on_nodes(cluster)
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """PodGroups; quotas where there are nodes, and stopped queues where there are none."""
+    """Yields notes on PodGroups, on quotas if there are nodes, and on stopped queues if there are none."""
     yield from ignored_groups(cluster, "jobs start as a whole")
     yield from ignored_scheduling_groups(cluster)
     if _on_nodes(cluster):

@@ -1,4 +1,7 @@
-"""What jobs share, as both algorithms see it: quotas, or nodes. Neither says who may pass whom."""
+"""The resources that jobs share, in the form that both algorithms use: quotas, or nodes.
+
+Neither form decides which job may overtake another.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,18 @@ from harness import Decision, Job, Refuse
 from harness_plugins.backfill.jobs import Entry
 
 R = TypeVar("R")
-"""What jobs of one shape ask for."""
+"""The request of jobs of one shape."""
 
 A = TypeVar("A")
-"""What one job gets."""
+"""The assignment of one job."""
 
 
 class Reservation(Protocol):
-    """The first waiting job's.
+    """The reservation of the first waiting job.
 
     Attributes:
-        at: when it is expected to find room, microseconds.
-        job: whose it is.
+        at: the time when it is expected to find room, microseconds.
+        job: the job that has the reservation.
     """
 
     at: int
@@ -33,30 +36,30 @@ _R = TypeVar("_R", contravariant=True)
 
 
 class Plan(Protocol[_R, A]):
-    """Who has what from now on, as jobs are expected to run."""
+    """The assignments of all jobs from now on, under their expected run times."""
 
     def forget(self, now: int) -> None:
-        """Drop what is over."""
+        """Drops everything that is over."""
 
     def charge(self, assignment: A, start: int, end: int) -> None:
-        """Take what is assigned from `start` to before `end`."""
+        """Takes an assignment from `start` to before `end`."""
 
     def refund(self, assignment: A, start: int, end: int) -> None:
-        """Give back what was taken from `start` to before `end`."""
+        """Gives back an assignment from `start` to before `end`."""
 
     def earliest(self, request: _R, job: Job, length: int, now: int) -> tuple[int, A]:
-        """The first moment from `now` on at which a job finds room for so long, and what it gets."""
+        """Returns the first moment from `now` on when a job finds room for so long, and its assignment."""
 
     def may_begin_before(self, time: int, request: _R) -> bool:
-        """Whether a job that has a reservation at a time might get an earlier one, or another place."""
+        """Returns True if a job with a reservation at a time might get an earlier one, or another place."""
 
 
 class Capacity(Protocol[R, A, V]):
-    """What there is, who has what of it, and who could have what.
+    """The available resources, their current holders, and the room for others.
 
     Attributes:
-        others_matter: whether somebody who finds no room may find some when others start.
-        foresees: whether something is announced, so that who runs for a shorter time may find room.
+        others_matter: True if a job that finds no room may find some when others start.
+        foresees: True if a change is announced, so that a job with a shorter run time may find room.
     """
 
     @property
@@ -68,59 +71,64 @@ class Capacity(Protocol[R, A, V]):
         """See the class."""
 
     def advance(self, now: int) -> None:
-        """It is `now`."""
+        """Moves the time to `now`."""
 
     def request(self, job: Job) -> R:
-        """What a job asks for; jobs of one shape share the answer."""
+        """Returns the request of a job; jobs of one shape share it."""
 
     def held(self, job: Job) -> A | None:
-        """What a job of the manifests has already when it arrives; None for nothing."""
+        """Returns the assignment that a job of the manifests has already when it arrives.
+
+        None for nothing.
+        """
 
     def assign(self, request: R, job: Job, expected: int) -> A | None:
-        """What a job can have now, for as long as it is expected to run, or None."""
+        """Returns the assignment that a job can have now, for its expected run time, or None."""
 
     def has_room(self, request: R) -> bool:
-        """Whether a job could have something now; where it could not, `assign` has nothing either."""
+        """Returns True if a job could have something now; if False, `assign` returns None as well."""
 
     def fits(self, assignment: A) -> bool:
-        """Whether what is assigned could be taken now."""
+        """Returns True if an assignment could be taken now."""
 
     def charge(self, assignment: A) -> None:
-        """Take what was assigned."""
+        """Takes an assignment."""
 
     def refund(self, assignment: A) -> None:
-        """Give back what a job had that has ended."""
+        """Gives back the assignment of a job that has ended."""
 
     def stays(self, assignment: A) -> int | None:
-        """For how many seconds a job may stay where it is; None for ever."""
+        """Returns the number of seconds for which a job may stay in its place; None for ever."""
 
     def decisions(self, job: Job, assignment: A) -> Iterator[Decision]:
-        """What starts a job."""
+        """Yields the decisions that start a job."""
 
     def refusal(self, request: R, job: Job, expected: int) -> Refuse | None:
-        """Why a job cannot start now, for the record; None where it could."""
+        """Returns the reason why a job cannot start now, for the record; None if it could."""
 
     def reserve(
         self, request: R, job: Job, expected: int, running: Sequence[Entry[A]], before: V | None
     ) -> V:
-        """The first moment at which a job finds room, when those that run end as expected.
+        """Returns the first moment at which a job finds room, if running jobs end as expected.
 
         Args:
-            request: what it asks for.
+            request: its request.
             job: the job.
-            expected: how long it is expected to run.
-            running: by expected end.
+            expected: its expected run time.
+            running: running jobs by expected end.
             before: a reservation of the same job that was made earlier.
         """
 
     def reserved(self, reservation: V) -> A | None:
-        """What is reserved, where it can be had already though `assign` has nothing."""
+        """Returns the reserved assignment, if it is available already although `assign` finds nothing."""
 
     def beside(self, reservation: V, request: R, job: Job, expected: int, assignment: A) -> A | None:
-        """What a job can have that runs beyond a reservation and leaves that what it needs; None for nothing.
+        """Returns an assignment for a job that outlasts a reservation and still leaves it enough.
 
-        Where there is something the reservation counts with it from then on.
+        None if there is none.
+
+        From then on, the reservation counts with the returned assignment.
         """
 
     def plan(self) -> Plan[R, A]:
-        """An empty one."""
+        """Returns an empty plan."""

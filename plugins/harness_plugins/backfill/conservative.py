@@ -1,9 +1,11 @@
-"""Conservative backfilling: every waiting job has a reservation, and nobody delays it.
+"""Conservative backfilling: every waiting job has a reservation, and no other job delays it.
 
-A job that arrives gets the first moment from which on it has room for as long as it is expected to run,
-beside what runs and what is reserved. When a job ends, the waiting ones are moved in order, each to the first
-moment that is possible then, which is never later. Only where a job runs longer than expected reservations
-cannot hold: then all are made anew, in order.
+A job that arrives gets the first moment from which it has room for its expected run time, beside running and
+reserved jobs. When a job ends, the waiting ones are moved in order. Each gets the first moment that is then
+possible,
+which is never later. Reservations fail to hold only if a job runs longer than expected. Then all are made
+anew, in
+order.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from harness_plugins.backfill.capacity import A, Capacity, R, V
 from harness_plugins.backfill.expected import Expected
 from harness_plugins.backfill.jobs import RESERVED, Running, Waiting
 
-_RESERVED = {"message": "there is room for it now, and it would delay jobs with reservations"}
+_RESERVED = {"message": "there is room for it now, but it would delay jobs with reservations"}
 
 
 @final
 class Reserved(Generic[R, A]):
-    """A waiting job with its reservation: from when on it has what."""
+    """A waiting job with its reservation: the start and the assignment."""
 
     __slots__ = ("assignment", "at", "waiting")
 
@@ -34,7 +36,7 @@ class Reserved(Generic[R, A]):
 
     @property
     def until(self) -> int:
-        """When the job is expected to end."""
+        """The expected end of the job."""
         return min(self.at + self.waiting.expected, ENDLESS)
 
     def __lt__(self, other: Reserved[R, A]) -> bool:
@@ -54,21 +56,21 @@ class Conservative(Generic[R, A, V]):
         self._moves = False  # whether something ended, so that reservations may come earlier
 
     def add(self, waiting: Waiting[R]) -> None:
-        """A job waits."""
+        """Adds a job that waits."""
         insort(self._new, waiting)
 
     @property
     def waiting(self) -> list[Waiting[R]]:
-        """Those who wait, in order."""
+        """The waiting jobs, in order."""
         return sorted([*(each.waiting for each in self._waiting), *self._new])
 
     def resume(self, running: Running[A], now: int) -> None:
-        """A job runs already, and what it holds was taken before."""
+        """Adds a job that runs already; its assignment was taken before."""
         self._running[running.job.index] = running
         self._plan.charge(running.assignment, now, running.end)
 
     def end(self, running: Running[A], now: int) -> None:
-        """A job has ended, and gives back what it held."""
+        """Ends a job; it gives back its assignment."""
         self._capacity.refund(running.assignment)
         del self._running[running.job.index]
         self._plan.refund(running.assignment, now, running.end)
@@ -77,7 +79,7 @@ class Conservative(Generic[R, A, V]):
     def take_over(
         self, job: Job, assignment: A, expected: int, now: int
     ) -> Iterator[tuple[Decision, Running[A]]]:
-        """A job has what it was assigned, from now on: decisions, with the job."""
+        """Starts a job with its assignment now, and yields each decision with the job."""
         until = min(now + expected, ENDLESS)
         self._plan.charge(assignment, now, until)
         yield from self._begin(job, assignment, until, now)
@@ -89,7 +91,7 @@ class Conservative(Generic[R, A, V]):
             yield decision, running
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Start the jobs whose reservation has come: decisions, with the job that each starts."""
+        """Starts the jobs whose reservation has come; yields each decision with the job that it starts."""
         self._capacity.advance(now)
         self._plan.forget(now)
         if self._prolong(now) or any(each.at < now for each in self._waiting):
@@ -119,20 +121,20 @@ class Conservative(Generic[R, A, V]):
                 yield refusal or Refuse(waiting.job, RESERVED, _RESERVED), None
 
     def _place(self, each: Reserved[R, A], now: int) -> None:
-        """Give a job the first moment that is possible."""
+        """Gives a job the first moment that is possible."""
         waiting = each.waiting
         each.at, each.assignment = self._plan.earliest(waiting.request, waiting.job, waiting.expected, now)
         self._plan.charge(each.assignment, each.at, each.until)
 
     def _renew(self, now: int) -> None:
-        """Make all reservations anew, in order."""
+        """Makes all reservations anew, in order."""
         for each in self._waiting:
             self._plan.refund(each.assignment, each.at, each.until)
         for each in self._waiting:
             self._place(each, now)
 
     def _prolong(self, now: int) -> bool:
-        """Move the expected ends of jobs that have outlived them; answers whether there are any."""
+        """Moves the expected ends of jobs that have outlived them; returns True if there are any."""
         late = [
             each for each in self._running.values() if each.end < now or (each.end == now and not each.ending)
         ]

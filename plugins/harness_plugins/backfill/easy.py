@@ -1,9 +1,11 @@
-"""EASY backfilling: a job may pass those before it if it does not delay the first of them.
+"""EASY backfilling: a job may overtake those before it if it does not delay the first of them.
 
-The first waiting job has a reservation: the moment at which, as jobs are expected to end, it finds room.
-Another one starts before it if it is expected to be over by then, or if the first one finds room then with
-it, too.
-What is free after a job ended at that very moment counts as free then.
+The first waiting job has a reservation: the moment at which it finds room, under the expected ends of jobs.
+Another
+job may start before it in two cases. Either it is expected to be over by then, or the first job finds room
+then
+beside it, too.
+Resources that are free after a job ended at that very moment count as free then.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ class Easy(Generic[R, A, V]):
     """The jobs of one quota tree, or of all nodes.
 
     Shortcut: while nothing ends and no expected end moves, jobs that could not start cannot start later
-    either, because what is free only shrinks. Until then only new jobs are looked at (`_fresh`).
+    either. The
+    reason is that free resources only shrink. Until then only new jobs are examined (`_fresh`).
     """
 
     def __init__(self, capacity: Capacity[R, A, V], expected: Expected) -> None:
@@ -39,22 +42,22 @@ class Easy(Generic[R, A, V]):
         self._first: Waiting[R] | None = None  # the last first job that was told what it lacks
 
     def add(self, waiting: Waiting[R]) -> None:
-        """A job waits."""
+        """Adds a job that waits."""
         insort(self._waiting, waiting)
         self._shapes[waiting.request] = self._shapes.get(waiting.request, 0) + 1
         self._fresh.append(waiting)
 
     @property
     def waiting(self) -> list[Waiting[R]]:
-        """Those who wait, in order."""
+        """The waiting jobs, in order."""
         return list(self._waiting)
 
     def resume(self, running: Running[A], now: int) -> None:
-        """A job runs already, and what it holds was taken before."""
+        """Adds a job that runs already; its assignment was taken before."""
         insort(self._running, (running.place, running))
 
     def end(self, running: Running[A], now: int) -> None:
-        """A job has ended, and gives back what it held."""
+        """Ends a job; it gives back its assignment."""
         self._capacity.refund(running.assignment)
         del self._running[bisect_left(self._running, (running.place, running))]
         self._settled = False
@@ -62,7 +65,7 @@ class Easy(Generic[R, A, V]):
     def take_over(
         self, job: Job, assignment: A, expected: int, now: int
     ) -> Iterator[tuple[Decision, Running[A]]]:
-        """A job has what it was assigned, from now on: decisions, with the job."""
+        """Starts a job with its assignment now, and yields each decision with the job."""
         self._capacity.charge(assignment)
         running = Running(job, assignment, now, _end(now, expected))
         insort(self._running, (running.place, running))
@@ -70,7 +73,7 @@ class Easy(Generic[R, A, V]):
             yield decision, running
 
     def decide(self, now: int) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Start the jobs that may start now: decisions, with the job that each starts."""
+        """Starts the jobs that may start now; yields each decision with the job that it starts."""
         self._capacity.advance(now)
         self._prolong(now)
         capacity, waiting, fresh = self._capacity, self._waiting, self._fresh
@@ -104,7 +107,7 @@ class Easy(Generic[R, A, V]):
                 yield Refuse(each.job, BEHIND, first), None
 
     def _for_first(self, head: Waiting[R]) -> A | None:
-        """What the first waiting job can have now."""
+        """Returns the assignment that the first waiting job can have now."""
         assignment = self._capacity.assign(head.request, head.job, head.expected)
         known = self._reservation
         if assignment is None and known is not None and known.job is head.job:
@@ -114,7 +117,7 @@ class Easy(Generic[R, A, V]):
     def _backfill(
         self, head: Waiting[R], candidates: list[Waiting[R]], roomy: set[R], now: int
     ) -> Iterator[tuple[Decision, Running[A] | None]]:
-        """Start those candidates that do not delay the first job; only what `roomy` holds may find room."""
+        """Starts the candidates that do not delay the first job; only requests in `roomy` may find room."""
         capacity = self._capacity
         for each in candidates:
             if not roomy:
@@ -133,7 +136,7 @@ class Easy(Generic[R, A, V]):
                 yield from self._start(each, assignment, now)
 
     def _reserved_for(self, head: Waiting[R]) -> V:
-        """The first job's reservation."""
+        """Returns the first job's reservation."""
         known = self._reservation
         if known is None or not self._holds:
             before = known if known is not None and known.job is head.job else None
@@ -149,7 +152,7 @@ class Easy(Generic[R, A, V]):
         yield from self.take_over(waiting.job, assignment, waiting.expected, now)
 
     def _prolong(self, now: int) -> None:
-        """Move the expected ends of jobs that have outlived them."""
+        """Moves the expected ends of jobs that have outlived them."""
         late = []
         for place, running in self._running:
             if place[0] > now:

@@ -1,4 +1,4 @@
-"""How long jobs are expected to run, and what is thought of those that run longer."""
+"""The expected run times of jobs, and the treatment of jobs that run longer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from harness.policy import ENDLESS
 STEPS = tuple(MINUTE * each for each in (1, 5, 15, 30)) + tuple(
     HOUR * each for each in (1, 2, 5, 10, 20, 50, 100)
 )
-"""By how much longer a job is expected to run each time it outlives what was expected (Tsafrir et al. 2007,
-section 4); the last step is repeated."""
+"""The additions to the expected run time of a job, one each time it outlives its estimate.
+
+Source: Tsafrir et al. 2007, section 4. The last step is repeated.
+"""
 
 
 class Expected:
-    """Expected run times, learned from jobs that ended where `estimate` is `last-two`."""
+    """Expected run times, learned from jobs that ended if `estimate` is `last-two`."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._estimate = options["estimate"]
@@ -26,14 +28,15 @@ class Expected:
         self._last: dict[str, tuple[int, ...]] = {}
 
     def requested(self, job: Job) -> int:
-        """What the job's user asked for, microseconds; `ENDLESS` where nothing is known."""
+        """Returns the run time that the job's user requested, microseconds; `ENDLESS` if it is unknown."""
         return self._unstated if job.requested is None else job.requested
 
     def of(self, job: Job) -> int:
-        """How long a job that arrives is expected to run, microseconds.
+        """Returns the expected run time of a job that arrives, microseconds.
 
-        With `last-two` that is the mean of the last two run times of its user's jobs that have ended, at most
-        what is requested. With fewer than two of them, it is what is requested (Tsafrir et al. 2007, section
+        With `last-two`, it is the mean of the last two run times of its user's jobs that have ended. It is at
+        most the
+        requested time. With fewer than two ended jobs, it is the requested time (Tsafrir et al. 2007, section
         3).
         """
         if self._estimate == "actual":
@@ -46,21 +49,22 @@ class Expected:
         return requested
 
     def ended(self, job: Job, ran: int) -> None:
-        """A job of a user has ended after so long."""
+        """Records the run time of a job that ended, for its user."""
         if self._estimate == "last-two" and job.user:
             self._last[job.user] = (*self._last.get(job.user, ())[-1:], ran)
 
     def prolonged(self, job: Job, expected: int, ran: int, step: int) -> tuple[int, int]:
-        """How long a job is expected to run that has outlived what was expected, and its next step.
+        """Returns the new expected run time of a job that has outlived its old one, and its next step.
 
-        A prediction is raised step by step to at most what was requested, and beyond that without a bound,
-        since nothing ends a job that runs longer.
+        A prediction is raised step by step to at most the requested time. Beyond that it has no bound,
+        because nothing ends
+        a job that runs longer.
 
         Args:
             job: the job, which runs.
             expected: its total run time as it was expected, microseconds.
-            ran: how long it has run.
-            step: how often it was prolonged.
+            ran: the time that it has run.
+            step: the number of times it was prolonged.
         """
         requested = self.requested(job)
         while expected <= ran:

@@ -1,4 +1,4 @@
-"""Jobs as backfilling sees them: waiting with a place in the order, running with an expected end."""
+"""Jobs in backfilling: waiting with a place in the order, running with an expected end."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.expected import Expected
 
 BEHIND = "WaitsForFirst"
-"""Why a job is refused that may start before the first one only where that keeps its place."""
+"""The refusal of a job that may start before the first one only if that job keeps its place."""
 
 RESERVED = "WaitsForReserved"
-"""Why a job is refused that has room now, and would delay others that have reservations."""
+"""The refusal of a job that has room now, but would delay others with reservations."""
 
 R = TypeVar("R")
 A = TypeVar("A")
 
 Key = tuple[int, int]
-"""What waiting jobs are ordered by; the job's index decides ties."""
+"""The sort key of waiting jobs; the job's index decides ties."""
 
 
 class Waiting(NamedTuple, Generic[R]):
-    """A job that waits; the index within the key is unique, so nothing behind the key is ever compared."""
+    """A job that waits; the index within the key is unique, so fields after the key are never compared."""
 
     key: Key
     job: Job
@@ -36,14 +36,14 @@ class Running(Generic[A]):
 
     Attributes:
         job: the job.
-        assignment: what it holds.
-        began: when it started, microseconds.
-        end: when it is expected to end.
-        step: how often its expected end was moved because it ran longer.
-        pods: how many of its pods have not ended.
-        ending: whether it ends at this very instant, and what it holds is not given back yet.
-        going: whether it was told to go, or lost a pod, so that the rest of it is to go too.
-        stays: until when it may stay, by its tolerations of NoExecute taints; None for ever.
+        assignment: the resources that it holds.
+        began: its start, microseconds.
+        end: its expected end.
+        step: the number of times its expected end was moved because it ran longer.
+        pods: the number of its pods that have not ended.
+        ending: True if it ends at this very instant, and its assignment is not given back yet.
+        going: True if it was ordered to go, or lost a pod, so that the rest of it must go too.
+        stays: the time until which it may stay, by its tolerations of NoExecute taints; None for ever.
     """
 
     __slots__ = ("assignment", "began", "end", "ending", "going", "job", "pods", "stays", "step")
@@ -59,13 +59,13 @@ class Running(Generic[A]):
         self.stays: int | None = None
 
     def prolong(self, expected: Expected, now: int) -> None:
-        """Move the expected end of a job that has outlived it."""
+        """Moves the expected end of a job that has outlived it."""
         whole, self.step = expected.prolonged(self.job, self.end - self.began, now - self.began, self.step)
         self.end = min(self.began + whole, ENDLESS)
 
     @property
     def place(self) -> tuple[int, int]:
-        """What running jobs are ordered by: their expected ends."""
+        """The sort key of running jobs: their expected ends."""
         return self.end, self.job.index
 
 

@@ -1,10 +1,11 @@
-"""Which jobs are on which nodes from now on, as they are expected to run.
+"""The jobs on each node from now on, under their expected run times.
 
-A reservation is a moment. The plan is what happens when all that runs ends as expected. When its moment
-comes, a job is placed as it would be then: on the nodes of its plan where these are still free, else on
-others. A job can be reserved a moment if it finds nodes then and everybody who comes later still does at the
-moment that is reserved for it. So nobody is delayed, and nobody waits for certain nodes where others would
-do.
+A reservation is a moment. The plan assumes that all running jobs end as expected. When its moment comes, a
+job is
+placed as it would be then: on the nodes of its plan if these are still free, or else on others. A job can be
+reserved a moment if two conditions hold. It finds nodes then, and every later job still finds nodes at its
+own
+reserved moment. So no job is delayed, and no job waits for certain nodes if others would do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from harness_plugins.backfill.snapshot import Places, Snapshot
 
 @final
 class Span:
-    """When a job is on its nodes."""
+    """The time that a job is on its nodes."""
 
     __slots__ = ("end", "places", "start")
 
@@ -31,7 +32,7 @@ class Span:
 
 
 class Event(NamedTuple):
-    """A job starts, or ends; at one moment ends come first."""
+    """The start or the end of a job; at one moment ends come first."""
 
     time: int
     starts: bool
@@ -44,8 +45,8 @@ class NodePlan:
     """The plan of all jobs, see `capacity.Plan`.
 
     Args:
-        snapshot: nodes on which nobody is but by this plan.
-        outlook: what of them can be counted on.
+        snapshot: nodes that have no pods apart from those of this plan.
+        outlook: the resources of the nodes that can be counted on.
     """
 
     def __init__(self, snapshot: Snapshot, outlook: Outlook) -> None:
@@ -78,9 +79,9 @@ class NodePlan:
             del self._spans[assignment.job.index]
 
     def earliest(self, request: object, job: Job, length: int, now: int) -> tuple[int, Places]:
-        """See `Plan`; `ENDLESS` and no nodes where rules between pods leave none at any moment.
+        """See `Plan`; `ENDLESS` and no nodes if rules between pods leave none at any moment.
 
-        Nobody finds room when others start, unless its pods are to be near theirs.
+        A start of other jobs makes no room for a job, unless its pods must be near theirs.
         """
         snapshot, events = self._snapshot, self._events(now)
         ahead = self._outlook.moments(now) if self._outlook else []
@@ -112,15 +113,17 @@ class NodePlan:
         return time > self._now
 
     def _moved(self, job: Job, start: int, end: int, events: Iterable[Event]) -> list[Places] | None:
-        """The nodes of a job that starts at a moment, then those of jobs that others would do for; or None.
+        """Returns the nodes of a job that starts at a moment, then those of jobs that can move elsewhere.
 
-        Who starts before or at that moment keeps its nodes.
+        Or None.
+
+        A job that starts before or at that moment keeps its nodes.
 
         Args:
             job: the job.
             start: the moment, which the snapshot shows.
-            end: when it is expected to end.
-            events: what happens after that moment.
+            end: its expected end.
+            events: the events after that moment.
         """
         snapshot = self._snapshot
         places = snapshot.find_during(job, self._outlook, start, end)
@@ -152,12 +155,12 @@ class NodePlan:
         return found
 
     def _show(self, time: int) -> None:
-        """Have those in the snapshot who are there at a time."""
+        """Puts exactly the jobs of a certain time into the snapshot."""
         there = {index: span.places for index, span in self._spans.items() if span.start <= time < span.end}
         self._snapshot.show(there)
 
     def _events(self, now: int) -> Sequence[Event]:
-        """What happens after now, in order."""
+        """Returns the events after now, in order."""
         found = []
         for index, span in self._spans.items():
             if span.start < span.end:

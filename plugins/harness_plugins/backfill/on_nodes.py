@@ -1,7 +1,8 @@
 """Jobs on nodes: all pods of a job are placed at once, by kube-scheduler's filters and scores.
 
-The first waiting job's reservation is a moment at which its pods find nodes. Which nodes these are may change
-as others start beside it; that there are some at that moment does not.
+The reservation of the first waiting job is a moment at which its pods find nodes. These nodes may change as
+other
+jobs start beside it. But at that moment there are always some.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from harness_plugins.backfill.outlook import Outlook
 from harness_plugins.backfill.snapshot import Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
-"""Why a job is refused that would not be over before nodes go, as Slurm calls it."""
+"""The refusal of a job that would not end before nodes go; the word is Slurm's."""
 
-_MAINTENANCE = {"message": "there is room for it now, and it would not be over before an announced change"}
+_MAINTENANCE = {"message": "there is room for it now, but it would not end before an announced change"}
 
 
 @final
 class NodeRequest:
-    """What jobs of one shape ask for.
+    """The request of jobs of one shape.
 
     Attributes:
         job: one of them.
         home: all nodes are one cluster.
-        never: why no such job can ever run, or None.
+        never: the reason why no such job can ever run, or None.
     """
 
     __slots__ = ("home", "job", "never")
@@ -45,13 +46,13 @@ class NodeRequest:
 
 @final
 class NodeReservation:
-    """When the first waiting job is expected to find nodes.
+    """The time when the first waiting job is expected to find nodes.
 
     Attributes:
         at, job: see `capacity.Reservation`.
-        until: when it is expected to end.
-        places: the nodes; None where there are none even when all that ends has ended.
-        refused: who would take them, by what it asks for.
+        until: its expected end.
+        places: the nodes; None if there are none even after all running jobs have ended.
+        refused: the requests of jobs that would take them.
     """
 
     __slots__ = ("at", "job", "places", "refused", "until")
@@ -85,14 +86,14 @@ class OnNodes:
         }
 
     def follow(self, cluster: Cluster, held: Mapping[int, Places]) -> dict[int, Places]:
-        """The nodes are those of another cluster from now on; requests that were made before mean nothing.
+        """Switches to the nodes of another cluster; earlier requests are invalid from now on.
 
         Args:
-            cluster: the cluster. What runs on a node that it has no more is about to be lost.
-            held: job -> where it runs.
+            cluster: the cluster. Jobs on a node that it no longer has are about to be lost.
+            held: job -> its nodes.
 
         Returns:
-            Job -> the same as it is called from now on.
+            Job -> the same places under their new positions.
         """
         before = [node.name for node in self._now.cache.nodes]
         self._begin(cluster)
@@ -106,7 +107,7 @@ class OnNodes:
         return found
 
     def stays(self, assignment: Places) -> int | None:
-        """For how many seconds a job tolerates the NoExecute taints of its nodes; None for ever."""
+        """Returns the seconds for which a job tolerates the NoExecute taints of its nodes; None for ever."""
         if not self._tainted:
             return None
         return self._now.stays(assignment, self._tainted)
@@ -192,8 +193,9 @@ class OnNodes:
     ) -> NodeReservation:
         """See `Capacity`.
 
-        Pods are placed one by one, so that a job can find no nodes where there are more than before. Those
-        that were reserved before are nodes for it all the same.
+        Pods are placed one by one. So a job can fail to find nodes although there are more than before. In
+        that case, the
+        nodes that were reserved before are used.
         """
         snapshot, ends = self._then, {end: list(group) for end, group in groupby(running, key=_end)}
         snapshot.show({each.job.index: each.assignment for _, each in running})
@@ -224,7 +226,7 @@ class OnNodes:
         expected: int,
         assignment: Places,
     ) -> Places | None:
-        """See `Capacity`: on the nodes that suit it best, else on those that are not reserved."""
+        """See `Capacity`: on the nodes that suit it best, or else on those that are not reserved."""
         if request in reservation.refused or reservation.places is None:
             return None
         if self._leave(reservation, assignment):
@@ -242,7 +244,7 @@ class OnNodes:
         return NodePlan(self._then, self._outlook)
 
     def _leave(self, reservation: NodeReservation, places: Places) -> bool:
-        """Whether the reservation can be kept with a job on some nodes, which then is there."""
+        """Returns True if the reservation can be kept with a job on some nodes; the job is then on them."""
         snapshot = self._then
         snapshot.put(places)
         found = snapshot.find_during(reservation.job, self._outlook, reservation.at, reservation.until)
@@ -253,7 +255,7 @@ class OnNodes:
         return True
 
     def _but_reserved(self, job: Job, reserved: Places) -> Places | None:
-        """Nodes for a job that it can have beside what is reserved."""
+        """Returns nodes that a job can have beside the reserved ones."""
         then = self._then
         then.put(reserved)
         with self._now.limited(then, reserved.nodes):
@@ -262,7 +264,7 @@ class OnNodes:
         return found
 
     def _never(self, job: Job) -> Never | None:
-        """Why a job can never run: a pod of it fits no node, or not all of them do together."""
+        """Returns the reason why a job can never run: one of its pods, or all together, fit on no nodes."""
         never = self._now.never(job)
         if never is not None or job.pods == 1:
             return never

@@ -1,4 +1,4 @@
-"""Jobs within quotas: what they share are amounts, and one is as good as another."""
+"""Jobs within quotas: they share amounts, and one amount is as good as another."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from harness_plugins.backfill.profile import Profile
 
 @final
 class QuotaReservation:
-    """When the first waiting job is expected to have quota.
+    """The time when the first waiting job is expected to have quota.
 
     Attributes:
         at, job: see `capacity.Reservation`.
-        request: what it asks for.
-        usage: what is used then without it.
-        delaying: what delays it where it is held then.
+        request: its request.
+        usage: the usage at that time without it.
+        delaying: assignments that would delay it if another job held them then.
     """
 
     __slots__ = ("at", "delaying", "job", "request", "usage")

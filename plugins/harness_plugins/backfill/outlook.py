@@ -1,6 +1,6 @@
-"""What is known of nodes before it happens: announced changes of what they have, as of maintenance.
+"""The announced changes of nodes, such as maintenance.
 
-A node that fails is not announced. What is announced of labels, taints and cordons is not foreseen.
+A node that fails is not announced. Announced changes of labels, taints and cordons are not foreseen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOBODY = 1 << 40
 
 
 class Step(NamedTuple):
-    """What a node is from a time on; None where it is not there."""
+    """The state of a node from a time on; None if it is not there."""
 
     at: int
     node: Node | None
@@ -38,13 +38,13 @@ class Less(NamedTuple):
 
 @final
 class Outlook:
-    """The announced changes of a cluster, and what of nodes can be counted on.
+    """The announced changes of a cluster, and the part of its nodes that can be counted on.
 
     Args:
-        cluster: with all that changes of it.
+        cluster: the cluster with all its changes.
 
     Attributes:
-        times: when something announced happens, in order.
+        times: the times of announced changes, in order.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -63,15 +63,15 @@ class Outlook:
         self._there: Mapping[str, Node] = {}
 
     def __bool__(self) -> bool:
-        """Whether anything is announced that has not happened."""
+        """Returns True if an announced change is still to come."""
         return bool(self.times) and self.times[-1] > self._now
 
     def advance(self, now: int) -> None:
-        """It is `now`."""
+        """Moves the time to `now`."""
         self._now = now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
-        """A cluster with those nodes, too, that are not there and are announced to come."""
+        """Returns a cluster that also has the nodes that are announced to come."""
         self._there = cluster.nodes
         coming = {
             name: next((step.node for step in steps if step.at > self._now and step.node is not None), None)
@@ -82,7 +82,7 @@ class Outlook:
         return replace(cluster, nodes=frozen({**cluster.nodes, **found})) if found else cluster
 
     def less(self, cache: Cache, start: int, end: int) -> Iterator[Less]:
-        """What cannot be counted on for all of the time from `start` to before `end`."""
+        """Yields the parts of nodes that cannot be counted on all the time from `start` to before `end`."""
         for name, steps in self._steps.items():
             info = cache.by_name.get(name)
             if info is None:
@@ -104,7 +104,7 @@ class Outlook:
                 )
 
     def moments(self, now: int) -> list[int]:
-        """When something announced happens after now."""
+        """Returns the times of announced changes after now."""
         return [at for at in self.times if at > now]
 
 

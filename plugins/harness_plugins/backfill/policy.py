@@ -1,4 +1,4 @@
-"""The policy `backfill`: what happens at one instant, event by event, for each quota tree or all nodes."""
+"""The policy `backfill`: the events of one instant, one by one, for each quota tree or all nodes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from harness_plugins.backfill.on_nodes import OnNodes
 from harness_plugins.backfill.on_quotas import OnQuotas
 
 NODE_FAILED = "NodeFail"
-"""Why the rest of a job goes that has lost a pod, as Slurm calls it, which requeues the job."""
+"""The reason why the rest of a job goes after it lost a pod; the word is Slurm's, which requeues the job."""
 
 
 def capacity_of(cluster: Cluster, options: Mapping[str, Any]) -> OnNodes | OnQuotas:
-    """What jobs share: nodes where there are any at some time, else quotas."""
+    """Returns the shared capacity: nodes if there are any at some time, or else quotas."""
     return OnNodes(cluster) if cluster.nodes or cluster.nodes_change else OnQuotas(cluster, options)
 
 
 def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Which jobs can never start, whatever changes."""
+    """Finds the jobs that can never start, whatever changes."""
     on_nodes = isinstance(capacity_of(cluster, options), OnNodes)
 
     def judge(state: Cluster) -> Possible:
@@ -42,9 +42,11 @@ def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 class Backfill:
     """Whole jobs, on nodes or within quotas. No tree of quotas delays jobs of another one.
 
-    The engine delivers what happens at an instant before it asks once. A batch scheduler decides after each
-    event, so events are kept and played here one by one, in the order that `ties` says. Ends come in the
-    order in which their jobs had arrived, and submissions in the order of arrival.
+    The engine delivers everything that happens at an instant before it asks once. But a batch scheduler
+    decides after
+    each event. So events are kept and played here one by one, in the order of the option `ties`. Ends come in
+    the order
+    in which their jobs had arrived, and submissions in the order of arrival.
     """
 
     def __init__(self, cluster: Cluster, options: Mapping[str, Any]) -> None:
@@ -68,7 +70,7 @@ class Backfill:
         self._woken = -1
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """A job arrived, or pods of one that was evicted are back: it waits again when all are."""
+        """Adds a job that arrived, or pods of an evicted job that are back: it waits again when all are."""
         if job.index in self._away:
             self._away[job.index] -= len(pods)
             if self._away[job.index]:
@@ -90,9 +92,9 @@ class Backfill:
             self._rejected.append((job, never))
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """A job ended, or some of its pods did; the others end at this very instant.
+        """Handles the end of a job, or of some of its pods; the others end at this very instant.
 
-        Or a pod was evicted and is gone, or is lost with its node: the job goes as a whole.
+        Or a pod was evicted and is gone, or is lost with its node: then the job goes as a whole.
         """
         running = self._running[job.index]
         ended = why is Why.ENDED
@@ -108,7 +110,7 @@ class Backfill:
             (self._ended if ended else self._gone).append(self._running.pop(job.index))
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `harness.policy.Policy`: all reservations are made anew; who runs keeps what it holds.
+        """See `harness.policy.Policy`: all reservations are made anew; running jobs keep what they hold.
 
         On nodes no quota counts.
         """
@@ -134,7 +136,7 @@ class Backfill:
         return ()
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Play the events of the instant, and decide after each, or after all of them."""
+        """Plays the events of the instant, and decides after each, or after all of them."""
         for job, never in self._rejected:
             yield Reject(job, never.why)
         self._rejected.clear()
@@ -166,7 +168,7 @@ class Backfill:
                 yield from self._decide(self._arrive(job), now)
 
     def _evict(self, now: int) -> Iterator[Decision]:
-        """Who lost a pod goes as a whole, and so does who tolerates taints no longer."""
+        """Evicts whole jobs that lost a pod, or that no longer tolerate a taint."""
         while self._hit:
             hit = self._hit.pop(0)
             if hit.pods:
@@ -183,7 +185,7 @@ class Backfill:
             yield Wake(later)
 
     def _heed(self, running: Running[Any], now: int) -> None:
-        """Until when a job may stay where it is; a timer that runs keeps its time."""
+        """Sets the time until which a job may stay in its place; a running timer keeps its time."""
         seconds = self._capacity.stays(running.assignment)
         if seconds is None:
             running.stays = None
@@ -191,7 +193,7 @@ class Backfill:
             running.stays = now + seconds * SECOND
 
     def _changed_homes(self) -> list[int]:
-        """The trees in which something changed since the last cycle: all of them, if anything did."""
+        """Returns the trees in which something changed since the last cycle: all of them, if anything did."""
         changed, self._changed = self._changed, False
         return list(self._trees) if changed else []
 
@@ -201,7 +203,7 @@ class Backfill:
         return isinstance(capacity, OnNodes) or bool(capacity.has_room(capacity.request(job)))
 
     def _take_over(self, now: int) -> Iterator[Decision]:
-        """Leave what runs already where it is, before anything is decided."""
+        """Leaves running jobs in their places, before any decision."""
         there, self._there = self._there, []
         for job, held in there:
             tree = self._tree(self._capacity.request(job).home)
@@ -211,20 +213,20 @@ class Backfill:
                 yield decision
 
     def _tree(self, home: int) -> Easy[Any, Any, Any] | Conservative[Any, Any, Any]:
-        """The jobs of one quota tree, or of all nodes."""
+        """Returns the jobs of one quota tree, or of all nodes."""
         if home not in self._trees:
             self._trees[home] = self._algorithm(self._capacity, self._expected)
         return self._trees[home]
 
     def _end(self, running: Running[Any], now: int) -> int:
-        """A job ends; answers the tree that it ran in."""
+        """Ends a job, and returns the tree that it ran in."""
         home: int = running.assignment.home
         self._expected.ended(running.job, now - running.began)
         self._trees[home].end(running, now)
         return home
 
     def _arrive(self, job: Job) -> int:
-        """A job waits; answers the tree that it waits in."""
+        """Adds a waiting job, and returns the tree that it waits in."""
         request = self._capacity.request(job)
         home: int = request.home
         expected = max(1, self._expected.of(job))
@@ -241,7 +243,7 @@ class Backfill:
                 return 0, job.index
 
     def _decide(self, home: int, now: int) -> Iterator[Decision]:
-        """Decide; and again while jobs start that others may have waited for."""
+        """Decides, and repeats this while jobs start that others may have waited for."""
         again = True
         while again:
             again = False

@@ -1,4 +1,4 @@
-"""What is used of quotas from now on, as jobs are expected to run: spans of time with equal usage."""
+"""The usage of quotas from now on, under expected run times: spans of time with equal usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Profile:
     """Usage over time; the last span has no end.
 
     Args:
-        quotas: answers what has room. Its usage is exchanged for that of a span, and put back.
+        quotas: checks for room. Its usage is exchanged for that of a span, and put back.
     """
 
     def __init__(self, quotas: Quotas) -> None:
@@ -22,24 +22,25 @@ class Profile:
         self._usages: list[list[int]] = [[0] * len(quotas.usage)]
 
     def forget(self, now: int) -> None:
-        """Drop what is over; spans begin at `now` or later."""
+        """Drops the spans that are over; spans begin at `now` or later."""
         over = bisect_right(self._times, now) - 1
         del self._times[:over], self._usages[:over]
         self._times[0] = now
 
     def charge(self, assignment: Assignment, start: int, end: int) -> None:
-        """Take what is assigned from `start` to before `end`."""
+        """Takes an assignment from `start` to before `end`."""
         self._apply(self._quotas.charge, assignment, start, end)
 
     def refund(self, assignment: Assignment, start: int, end: int) -> None:
-        """Give back what was taken from `start` to before `end`."""
+        """Gives back an assignment from `start` to before `end`."""
         self._apply(self._quotas.refund, assignment, start, end)
 
     def earliest(self, request: Request, job: Job, length: int, now: int) -> tuple[int, Assignment]:
-        """The first moment from `now` on from which a job has quota for so long, and that quota.
+        """Returns the first moment from `now` on from which a job has quota for so long, and that quota.
 
-        In the last span nobody runs who ever ends. What could never start then does so at once where the
-        spans before have room. So there is always an answer for a job that may start in an empty cluster.
+        The last span has only running jobs that never end. If a job could never start in it, the job starts
+        at once when the
+        earlier spans have room. So there is always an answer for a job that may start in an empty cluster.
         """
         first = roomy = 0
         while first < len(self._times):
@@ -57,10 +58,11 @@ class Profile:
         raise AssertionError(f"no moment has quota for job {job.id}")
 
     def may_begin_before(self, time: int, request: Request) -> bool:
-        """Whether a request might have quota before a time, or another flavor at that time.
+        """Returns True if a request might have quota before a time, or another flavor at that time.
 
-        Shortcut: who holds nothing before its reservation cannot have an earlier one unless some span before
-        it has room; and with a single flavor there is nothing to choose.
+        Shortcut: a job that holds nothing before its reservation can have an earlier one only if some span
+        before it has
+        room. With a single flavor there is nothing to choose.
         """
         if any(len(flavors) > 1 for flavors in request.groups):
             return True
@@ -68,7 +70,7 @@ class Profile:
         return any(self._first_full(request, place, place + 1) is None for place in range(before))
 
     def _first_full(self, request: Request, first: int, last: int) -> int | None:
-        """The first of some spans without room for a request, which no run may cover, or None."""
+        """Returns the first of some spans without room for a request, which no run may cover, or None."""
         quotas = self._quotas
         held = quotas.usage
         found = None
@@ -94,7 +96,7 @@ class Profile:
         self._quotas.usage = held
 
     def _split(self, time: int) -> int:
-        """The span that begins at a time, made if there is none."""
+        """Returns the span that begins at a time, and makes it if there is none."""
         at = bisect_left(self._times, time)
         if at == len(self._times) or self._times[at] != time:
             self._times.insert(at, time)

@@ -1,7 +1,8 @@
-"""Nodes with the pods of whole jobs on them, now or as they are expected to be.
+"""Nodes with the pods of whole jobs on them, now or at an expected time.
 
-Which node a pod gets is for kube-scheduler's filters and scores to say (`harness.models.kube`). A job gets
-nodes for all of its pods or for none.
+kube-scheduler's filters and scores choose the node of each pod (`harness.models.kube`). A job gets nodes for
+all of
+its pods or for none.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Devices: TypeAlias = Sequence[tuple[int, ...]]
 """The devices of a job's pods, pod by pod."""
 
 _FINE = 1 << 20
-"""Parts of a node's amount in which requests are compared."""
+"""The parts of a node's amount in which requests are compared."""
 
 
 @final
@@ -50,12 +51,12 @@ class Places:
 
 
 class Failure(NamedTuple):
-    """Why a job finds no nodes.
+    """The reason why a job finds no nodes.
 
     Attributes:
         pod: the first of its pods that finds none.
-        detail: the figures, with those before it in place.
-        by_nodes: whether no rule between pods had to do with it.
+        detail: the figures, with the pods before it in place.
+        by_nodes: True if no rule between pods was involved.
     """
 
     pod: PodInfo
@@ -65,19 +66,19 @@ class Failure(NamedTuple):
 
 @final
 class Snapshot:
-    """Nodes and the jobs on them at one moment, which may be one to come.
+    """Nodes and the jobs on them at one moment, which may be in the future.
 
-    All nodes are looked at for every pod (`percentageOfNodesToScore` does not count), the largest pods of a
+    All nodes are examined for every pod (`percentageOfNodesToScore` does not count), the largest pods of a
     job first.
 
     Args:
-        cluster: has the nodes.
+        cluster: the cluster with the nodes.
 
     Attributes:
         cache: the nodes with the pods on them.
-        templates: what pods have in common.
+        templates: the templates that pods share.
         scheduling: finds a node for a pod.
-        between_pods: whether a job was seen whose pods have rules that look at other pods.
+        between_pods: True once a job was seen whose pods have rules about other pods.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -112,18 +113,18 @@ class Snapshot:
         return found if any(found) else ()
 
     def take(self, job: Job) -> None:
-        """They no longer are."""
+        """Removes the pods of a job from their nodes."""
         del self._there[job.index]
         self._undo(self._of(job))
 
     def forget(self, job: Job) -> None:
-        """A job has ended, and is not heard of again."""
+        """Removes a job that has ended, for good."""
         if job.index in self._there:
             self.take(job)
         self._pods.pop(job.index, None)
 
     def show(self, there: Mapping[int, Places]) -> None:
-        """Put exactly these jobs, by index, on the nodes."""
+        """Puts exactly these jobs, by index, on the nodes."""
         gone = [
             index
             for index, seats in self._there.items()
@@ -139,16 +140,19 @@ class Snapshot:
     # --- who could be -------------------------------------------------------------------------------------
 
     def never(self, job: Job) -> Never | None:
-        """Why one of its pods fits no node even when all are empty; None where each fits one."""
+        """Returns the reason why one of its pods fits no node even when all are empty.
+
+        None if each fits one.
+        """
         return self._kinds.never(job)
 
     def held(self, job: Job) -> Places | None:
-        """The node of a Pod that runs already; None for any other job."""
+        """Returns the node of a Pod that runs already; None for any other job."""
         node = self._kinds.of(job, job.pod_sets[0]).node
         return Places(job, (self.cache.by_name[node].position,)) if node else None
 
     def find(self, job: Job) -> Places | None:
-        """Nodes for all pods of a job, with all who are there; None where there are none."""
+        """Returns nodes for all pods of a job, with all present jobs in place; None if there are none."""
         pods = self._of(job)
         placed, failed = self._place(job)
         nodes = None if failed is not None else tuple(pod.node for pod in pods)
@@ -156,14 +160,14 @@ class Snapshot:
         return None if nodes is None else Places(job, nodes)
 
     def find_during(self, job: Job, outlook: Outlook, start: int, end: int) -> Places | None:
-        """Nodes that can be counted on from `start` to before `end`, for all pods of a job."""
+        """Returns nodes that can be counted on from `start` to before `end`, for all pods of a job."""
         if not outlook:
             return self.find(job)
         with self.during(outlook, start, end):
             return self.find(job)
 
     def failure(self, job: Job) -> Failure | None:
-        """Why there are none; None where there are some."""
+        """Returns the reason why there are no nodes; None if there are some."""
         placed, failed = self._place(job)
         why = None
         if failed is not None:
@@ -173,7 +177,7 @@ class Snapshot:
         return why
 
     def fits(self, places: Places) -> bool:
-        """Whether all pods of a job pass the filters of given nodes."""
+        """Returns True if all pods of a job pass the filters of given nodes."""
         pods = dict(zip(self._of(places.job), places.nodes, strict=True))
         placed = []
         for pod in self._in_turn(places.job):
@@ -187,7 +191,10 @@ class Snapshot:
         return len(placed) == len(pods)
 
     def stays(self, places: Places, tainted: Mapping[str, Sequence[Taint]]) -> int | None:
-        """For how many seconds all pods of a job tolerate taints of their nodes; None for ever."""
+        """Returns the seconds for which all pods of a job tolerate the taints of their nodes.
+
+        None for ever.
+        """
         found = [
             tolerated_for(pod.template.spec.tolerations, tainted.get(self.cache.nodes[node].name, ()))
             for pod, node in zip(self._of(places.job), places.nodes, strict=True)
@@ -196,7 +203,7 @@ class Snapshot:
         return min((seconds for seconds in found if seconds is not None), default=None)
 
     def has_room(self, job: Job) -> bool:
-        """Whether each pod of a job for itself finds a node with room."""
+        """Returns True if each pod of a job, taken alone, finds a node with room."""
         kinds = [self._kinds.of(job, pod_set) for pod_set in job.pod_sets]
         return all(self.scheduling.shape_nodes(kind.template.shape).any_fits for kind in kinds)
 
@@ -214,7 +221,7 @@ class Snapshot:
 
     @contextmanager
     def during(self, outlook: Outlook, start: int, end: int) -> Iterator[None]:
-        """Leave nodes no more room than can be counted on from `start` to before `end`."""
+        """Limits the room of nodes to the part that can be counted on from `start` to before `end`."""
         with self._without(list(outlook.less(self.cache, start, end)) if outlook else ()):
             yield
 
@@ -238,7 +245,7 @@ class Snapshot:
         self.cache.touch(node)
 
     def _place(self, job: Job) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:
-        """Put pods on nodes one by one: those that found one, and which did not."""
+        """Puts pods on nodes one by one; returns those that found one, and the first that did not."""
         placed: list[PodInfo] = []
         for pod in self._in_turn(job):
             found = self.scheduling.schedule(pod)
@@ -256,7 +263,7 @@ class Snapshot:
     # --- pods ---------------------------------------------------------------------------------------------
 
     def _of(self, job: Job) -> list[PodInfo]:
-        """The pods of a job, in their order."""
+        """Returns the pods of a job, in their order."""
         pods = self._pods.get(job.index)
         if pods is None:
             pods = self._pods[job.index] = []
@@ -271,7 +278,7 @@ class Snapshot:
         return pods
 
     def _in_turn(self, job: Job) -> list[PodInfo]:
-        """The same, the largest first: by what it asks for most of, as a part of the largest node's."""
+        """Returns the same pods, largest first: by the largest share of any resource of the largest node."""
         pods = self._of(job)
         if len(job.pod_sets) == 1:
             return pods
@@ -288,5 +295,5 @@ class Snapshot:
 
 
 def _no_budgets(namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
-    """PodDisruptionBudgets do not count, because nobody is evicted."""
+    """Returns nothing: PodDisruptionBudgets do not count, because nobody is evicted."""
     return ()

@@ -1,6 +1,6 @@
 """Trace readers: canonical Parquet, the Standard Workload Format, and the formats of published traces.
 
-Only what registers them is imported with the plugin; a reader's own module is loaded when it first reads.
+The plugin imports only the code that registers them. The module of a reader is loaded when it first reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness_plugins.readers.formats import FORMATS
 
 
 def _later(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of this package, which is imported when it is first called."""
+    """Returns a function of a module of this package; the module is imported at the first call."""
 
     def call(*arguments: Any) -> Any:
         return getattr(import_module(f"{__name__}.{module}"), name)(*arguments)

@@ -1,6 +1,7 @@
 """Reads the job traces of Shanghai AI Lab's Acme, `trace_seren.csv` and `trace_kalos.csv`, of 2023.
 
-In Kalos' rows the column `duration` counts from the submission, against what its description says; run times
+In the rows of Kalos, the column `duration` counts from the submission, contrary to its description. So run
+times
 are taken from the times of start and end.
 """
 
@@ -18,7 +19,7 @@ METADATA = {
 read = reader_of(
     iso_moment,
     kept=("type",),
-    note="times are UTC; memory, where it is said, is GiB a pod",
+    note="times are UTC; memory, if given, is GiB per pod",
     metadata=METADATA,
 )
 """Reads a trace; the queue is the type of the workload or the user."""

@@ -1,6 +1,7 @@
 """Reads Chronus' mixes of jobs with deadlines and best-effort jobs, which its authors drew from Philly.
 
-The models, deadlines and classes are theirs, and every virtual cluster has about as many jobs as any other.
+The models, deadlines and classes come from these authors. Every virtual cluster has about the same number of
+jobs.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ METADATA = {
     "Training Jobs, SoCC 2021",
 }
 BANDS = {"strict": Band("strict", 2000), "soft": Band("soft", 1000), "best": Band("best-effort", 0)}
-"""What the type of a job is worth: a strict deadline, a soft one, none."""
+"""The priority band of each job type: a strict deadline, a soft one, none."""
 
 _MOST_GPUS = 1_000_000
 _KEPT = ("job_type", "model_name", "expect_time_list", "expect_value_list")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a mix; the unit of its times is inferred from Chronus' code, a minute.
+    """Reads a mix; one unit of its times is taken to be a minute, as Chronus' code implies.
 
     Raises:
-        TraceError: malformed lines, all of them named.
-        OptionError: an option out of its range.
+        TraceError: malformed lines; the message names them all.
+        OptionError: an option is out of its range.
     """
     unit = options["unit"]
     if unit <= 0:

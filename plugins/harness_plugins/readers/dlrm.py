@@ -1,6 +1,6 @@
 """Reads Alibaba's disaggregated DLRM inference trace of 2025: instances of long-running services.
 
-What existed before the trace has no creation, what outlived it no deletion.
+An instance that existed before the trace has no creation time. One that outlived it has no deletion time.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _RESOURCES = {
     "disk": ("ephemeral-storage", _GIB),
     "rdma": ("alibabacloud.com/rdma-percent", 1),
 }
-"""Resource in the trace -> its name here, and how much of the schema's unit one is."""
+"""Resource in the trace -> its name here, and the number of the schema's units in one of the trace's."""
 _TIMES = ("creation_time", "scheduled_time", "deletion_time")
 _MODELLED = ("cpu", "memory", "gpu")
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read the trace; every instance is a job.
+    """Reads the trace; every instance is a job.
 
     Raises:
-        TraceError: malformed lines, all of them named.
+        TraceError: malformed lines; the message names them all.
         OptionError: a priority that no job can have.
     """
     priority = options["priority"]

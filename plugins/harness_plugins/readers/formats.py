@@ -1,4 +1,4 @@
-"""The formats that are read: how each is known, which module reads it, and its options."""
+"""The formats that harness reads: how to recognise each, the module that reads it, and its options."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class Format:
     """One format.
 
     Attributes:
-        name: of its reader.
-        module: of this package, whose function `read` reads it; imported when it is first needed.
-        help: one line that says what it is.
-        sniff: whether a file, by its path and its first bytes, is of it.
-        options: of its reader.
-        suffixes: that decide by themselves, unless another format has them too.
-        folder: whether a folder is of it; None where it is one of files only.
-        advise: the module whose function `advise` says what to do about what no reader takes; "" for none.
+        name: the name of its reader.
+        module: the module of this package whose function `read` reads it; imported when it is first needed.
+        help: one line that describes it.
+        sniff: returns True if a file, judged by its path and its first bytes, has this format.
+        options: the options of its reader.
+        suffixes: file endings that decide by themselves, unless another format has them too.
+        folder: returns True if a folder has this format; None if the format is for files only.
+        advise: the module whose function `advise` says what to do about input that no reader takes; "" for
+            none.
         draft: the module whose function `suggest` writes a mapping to start from; "" for none.
     """
 

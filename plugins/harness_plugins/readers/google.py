@@ -1,7 +1,6 @@
 """Reads Google's ClusterData 2019 (Borg) as it is downloaded: JSON lines of collection and instance events.
 
-Amounts are fractions of the largest machine; how large that was is not published, so that the options say
-what it is taken to have.
+Amounts are fractions of the largest machine. The size of that machine is not published, so options set it.
 """
 
 from __future__ import annotations
@@ -30,15 +29,17 @@ _ALLOC_SET = 1
 _MOST_CORES = 10**6
 _MOST_MEMORY = 2**50
 _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
-"""Up to which priority a tier goes, as the authors' paper has them; what is above is monitoring."""
+"""The highest priority of each tier, from the authors' paper; anything above is monitoring."""
 
 
 @dataclass
 class _Collection:
-    """What is known of one collection.
+    """The facts known about one collection.
 
-    Times are microseconds since the trace's start, None where they are not known. `latest` is that of the
-    last event. Requests are by instance: when it asked, and for which fractions of cpu and memory.
+    Times are microseconds since the trace's start, or None if unknown. `latest` is the time of the last
+    event.
+    `requests` has, for each instance, the time of its request and the fractions of cpu and memory that it
+    requested.
     """
 
     identity: int
@@ -57,11 +58,11 @@ class _Collection:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read collection events, and the instance events beside them; the instances of a job are its pods.
+    """Reads collection events, and the instance events beside them; the instances of a job are its pods.
 
     Raises:
-        TraceError: lines that are no events, all of them named.
-        OptionError: no instance events are named, or a machine of no size.
+        TraceError: lines that are not events; the message names them all.
+        OptionError: no file of instance events is named, or the machine has no size.
     """
     for name, most in (("cores", _MOST_CORES), ("memory", _MOST_MEMORY)):
         if not 0 < options[name] <= most:
@@ -112,7 +113,7 @@ _WHOLE = (
 
 
 def _events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Events with the collection that each is of; whole numbers may be written as text, as BigQuery does."""
+    """Yields each event with its collection; whole numbers may be written as text, as BigQuery does."""
     faults: list[Fault] = []
     for number, event in json_lines(path, faults):
         for name in _WHOLE:
@@ -146,7 +147,7 @@ _DIGITS = 20
 
 
 def _request(asked: Any) -> tuple[float, float] | None:
-    """Fractions of the largest machine's cpu and memory; what is not said is 0."""
+    """Returns fractions of the largest machine's cpu and memory; a missing value is 0."""
     if not isinstance(asked, Mapping):
         return None
     cpu, memory = (asked.get(name) or 0 for name in ("cpus", "memory"))
@@ -159,7 +160,7 @@ _LARGEST = 1e6
 
 
 def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
-    """Add an event of a collection; the events are in no order."""
+    """Adds an event of a collection; the events come in no particular order."""
     time, kind = event["time"], event["type"]
     if time >= found.latest:
         found.latest = time
@@ -178,7 +179,7 @@ def _collect(found: _Collection, event: Mapping[str, Any]) -> None:
 
 
 def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
-    """Add an event of an instance; what it asked for last counts."""
+    """Adds an event of an instance; the latest request counts."""
     found.evictions += event["type"] == _EVICT
     index = event["instance_index"] or 0
     since = found.requests[index][0] if index in found.requests else -1
@@ -187,7 +188,7 @@ def _instance(found: _Collection, event: Mapping[str, Any]) -> None:
 
 
 def _without(found: _Collection) -> str:
-    """Why a collection is no job that can be replayed; empty if it is one."""
+    """Returns the reason why a collection cannot be replayed as a job; empty if it can."""
     if found.kind == _ALLOC_SET:
         return "alloc sets, which are reservations and no jobs"
     if not found.submit:
@@ -205,7 +206,7 @@ def _without(found: _Collection) -> str:
 
 
 def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
-    """One row for each request that instances of a job have in common."""
+    """Returns one row for each distinct request among the instances of a job."""
     rows = [
         (found, f"part-{number}", cpu, memory, count)
         for found in jobs
@@ -241,7 +242,7 @@ def _frame(jobs: list[_Collection], options: Mapping[str, Any]) -> pl.DataFrame:
 
 
 def _parts(found: _Collection, options: Mapping[str, Any]) -> list[tuple[tuple[int, int], int]]:
-    """Millicores and bytes of an instance, and how many instances ask for that, the most of them first."""
+    """Returns millicores and bytes of an instance with the number of such instances, most common first."""
     amounts = Counter(
         (round(cpu * options["cores"] * 1000), round(memory * options["memory"]))
         for _, (_, cpu, memory) in sorted(found.requests.items())

@@ -1,7 +1,8 @@
-"""Reads what a live cluster answers to `kubectl get ...`, in YAML or JSON: Kueue's Workloads, Jobs, and Pods.
+"""Reads the output of `kubectl get ...` in YAML or JSON: Kueue's Workloads, Jobs, and Pods.
 
-A list knows only what the cluster has not yet deleted, a watch also what was deleted while it lasted. How
-long a job runs is known only once it has ended: what still runs or waits is left out, and counted.
+A list has only the objects that the live cluster has not yet deleted. A watch also has those deleted while it
+lasted. The run time of a job is known only once it has ended. Jobs that still run or wait are left out, and
+counted.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 METADATA = {"harness.source": "objects of a Kubernetes cluster, printed by kubectl get"}
 _SAME_WORK = "that were made anew for the same owner, and count as one with the next"
 _NO_JOB = ("DaemonSet", "Node")
-"""Owners of pods that a scheduler does not place as work."""
+"""Kinds of owners whose pods a scheduler does not place as work."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a list of objects; a Workload stands for the Job it was made for, and a Job for its Pods.
+    """Reads a list of objects; a Workload stands for the Job it was made for, and a Job for its Pods.
 
     Raises:
-        TraceError: no answer of a cluster, or objects that are malformed, all of them named.
+        TraceError: the file is not a cluster's answer, or has malformed objects; the message names them all.
     """
     versions, told = _versions(path)
     faults: list[Fault] = []
@@ -80,7 +81,10 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _recorded(life: Life, faults: list[Fault]) -> Recorded:
-    """A job as the last version of its object tells of it; it came with the first one."""
+    """Returns a job as the last version of its object describes it.
+
+    Its submission is from the first version.
+    """
     told = READERS[life.last.kind](life.last.manifest, life.last.where, faults)
     if life.first is life.last:
         return told
@@ -89,9 +93,9 @@ def _recorded(life: Life, faults: list[Fault]) -> Recorded:
 
 
 def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]:
-    """A job with the last of its runs, the earlier ones beside it, and what is known of the last one's begin.
+    """Returns a job with its last run, its earlier runs beside it, and the source of the last run's begin.
 
-    One that was deleted while it waited to run again is over with the run before.
+    If a job was deleted while it waited to run again, it ended with the run before.
     """
     owners = [uid for _, uid in life.last.owners] if life.last.kind[1] == "Workload" else [life.last.uid]
     if not life.runs:
@@ -116,7 +120,7 @@ def _with_runs(life: Life, job: Recorded, pods: PodRuns) -> tuple[Recorded, str]
 
 
 def _listed(life: Life, faults: list[Fault]) -> Listed:
-    """What a Job or Pod says of when pods ran, whatever it belongs to."""
+    """Returns what a Job or Pod says about when pods ran, whatever it belongs to."""
     item = life.last
     status = item.manifest.get("status")
     failed = isinstance(status, Mapping) and status.get("phase") == "Failed"
@@ -128,9 +132,10 @@ def _listed(life: Life, faults: list[Fault]) -> Listed:
 
 
 def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """The objects of a recording or of a file, and what else there is to say of it.
+    """Returns the objects of a recording or of a file, and further remarks about it.
 
-    A file is YAML or JSON, one or several documents, each an object, a list of them, or an event of a watch.
+    A file is YAML or JSON, with one or more documents. Each is an object, a list of objects, or an event of a
+    watch.
     """
     if is_recording(path):
         return _recorded_versions(path)
@@ -150,12 +155,14 @@ def _versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
     if faults:
         raise trace_error(path, faults, "")
     if errors:
-        return found, (f"{errors:,} watches ended with an error: what came and went after that is not there",)
+        return found, (
+            f"{errors:,} watches ended with an error: objects that came and went after that are missing",
+        )
     return found, ()
 
 
 def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
-    """The objects of a recording, and for how long nobody watched."""
+    """Returns the objects of a recording, with a remark on how long nobody watched."""
     found: list[Version] = []
     gaps: list[int] = []
     for row in read_rows(path):
@@ -173,21 +180,21 @@ def _recorded_versions(path: Path) -> tuple[list[Version], tuple[str, ...]]:
         return found, ()
     longest = format_duration(max(gaps))
     note = (
-        f"{len(gaps):,} times the server no longer had what happened to objects of a kind while nobody "
-        f"watched, which was {longest} at most: what came and went then is not there"
+        f"{len(gaps):,} times the server had lost events of a kind of objects while nobody watched, for "
+        f"{longest} at most: objects that came and went then are missing"
     )
     return found, (note,)
 
 
 def _event(content: Any) -> str | None:
-    """What an event of a watch says that happened; None for what is no event."""
+    """Returns the type of an event of a watch; None for content that is not an event."""
     if isinstance(content, Mapping) and set(content) == {"type", "object"}:
         return str(content["type"])
     return None
 
 
 def _objects(path: Path, document: Document, faults: list[Fault], event: str) -> Iterator[Version]:
-    """The objects of one document."""
+    """Yields the objects of one document."""
     for found in unpacked(document, faults):
         stop_at_many(path, faults)
         manifest = found.content
@@ -199,7 +206,7 @@ def _objects(path: Path, document: Document, faults: list[Fault], event: str) ->
 
 
 def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
-    """Why an object is no job of its own; empty if it is one."""
+    """Returns the reason why an object is not a job of its own; empty if it is one."""
     if item.kind not in READERS:
         return f"of kind {item.kind[1]}, which is no Workload, Job or Pod"
     if item.uid in stands_for:
@@ -213,7 +220,7 @@ def _no_job(item: Version, stands_for: set[str], jobs_listed: set[str]) -> str:
 
 
 def _without_times(life: Life, job: Recorded) -> str:
-    """Why a job has no place in a trace; empty if it has."""
+    """Returns the reason why a job has no place in a trace; empty if it has one."""
     if not job.pod_sets:
         return "that ask for no pods"
     if job.submit is None:

@@ -1,4 +1,4 @@
-"""What Workloads, Jobs and Pods say about a job: when it came, ran and ended, and what it asked for."""
+"""Facts about a job from Workloads, Jobs and Pods: its submission, run and end, and its requests."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from harness.policy import PodSet
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 _FILLED_IN = ("nodeName", "priority", "priorityClassName", "schedulerName")
-"""Fields of a pod's spec that a cluster fills in, or that are columns of their own in a trace."""
+"""Fields of a pod's spec that a cluster fills in, or that have their own columns in a trace."""
 
 
 Span: TypeAlias = tuple[int | None, int | None]
-"""A start and an end, microseconds since 1970; None where it is not known, or has not come."""
+"""A start and an end, microseconds since 1970; None if it is not known, or has not come."""
 
 
 class Run(NamedTuple):
-    """One time that an object's pods were let run; microseconds since 1970.
+    """One period in which an object's pods were allowed to run; times are microseconds since 1970.
 
     Attributes:
-        begun: when it was admitted, or started.
-        ready: when its pods were ready; None where that is not known.
-        end: None where it has not come or nobody saw it.
-        state: what it ended with, in the API's own word.
+        begun: the time when it was admitted, or started.
+        ready: the time when its pods were ready; None if not known.
+        end: its end; None if it has not come or nobody saw it.
+        state: the state in which it ended, in the API's own word.
     """
 
     begun: int
@@ -39,25 +39,25 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded:
-    """A job as a cluster has it.
+    """A job as a cluster describes it.
 
     Attributes:
-        name: with its namespace, unique in the cluster.
-        uid: as the cluster gave it.
-        queue: its LocalQueue; the namespace where it has none.
-        submit, start, end: microseconds since 1970; None where it is not known, or has not come.
-        pod_sets: what it asks for; their labels are those of the pods.
-        gang: whether it was admitted as a whole.
-        priority: None where the object does not say.
-        grace_period: microseconds, None where the object does not say.
-        evictions: how often Kueue took back its quota; None where the object does not say.
-        past: microseconds that it ran before it was evicted, all times together.
-        admitted: when Kueue admitted it last; None where it does not say, or for a Job or Pod.
-        ready: when all its pods were ready; None where that is not known.
-        rounds: whether more pods have to end than run at once.
-        run: how long it ran where that is not from start to end; None elsewhere.
-        runs: all its runs, the last one included, where versions tell of them.
-        revoked: whether Kueue had admitted it and took that back, so that it no longer says when that was.
+        name: the name with its namespace, unique in the cluster.
+        uid: the UID that the cluster gave it.
+        queue: its LocalQueue; the namespace if it has none.
+        submit, start, end: microseconds since 1970; None if not known, or not yet reached.
+        pod_sets: the pods that it requests; their labels are those of the pods.
+        gang: True if it was admitted as a whole.
+        priority: None if the object does not say.
+        grace_period: microseconds; None if the object does not say.
+        evictions: the number of times Kueue took back its quota; None if the object does not say.
+        past: microseconds that it ran before it was evicted, all periods together.
+        admitted: the time when Kueue last admitted it; None if not given, or for a Job or Pod.
+        ready: the time when all its pods were ready; None if not known.
+        rounds: True if more pods have to end than run at once.
+        run: its run time, if that is not from start to end; otherwise None.
+        runs: all its runs, including the last one, if versions show them.
+        revoked: True if Kueue took back an admission, so that its time is no longer given.
     """
 
     name: str
@@ -84,9 +84,9 @@ class Recorded:
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """Kueue's Workload, v1beta1 or v1beta2: from its creation; from its last admission to its end.
+    """Reads Kueue's Workload, v1beta1 or v1beta2: from its creation; from its last admission to its end.
 
-    When its pods were ready is kept beside; see `pod_runs`.
+    The time when its pods were ready is kept beside these; see `pod_runs`.
     """
     pod_sets = _list(_map(manifest, "spec"), "podSets")
     templates = [_map(item, "template") for item in pod_sets]
@@ -133,7 +133,7 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
 
 
 def _revoked(conditions: Mapping[str, Condition]) -> int | None:
-    """Since when a Workload is not admitted any more; None for one that is, or never was."""
+    """Returns the time since which a Workload is no longer admitted; None if it is admitted, or never was."""
     admitted = conditions.get("Admitted")
     return admitted.since or None if admitted is not None and not admitted.status else None
 
@@ -141,11 +141,13 @@ def _revoked(conditions: Mapping[str, Condition]) -> int | None:
 def _admitted_before(
     revoked: int, conditions: Mapping[str, Condition], evictions: int | None, past: int
 ) -> tuple[int | None, int]:
-    """When the admission began that was revoked, and how long it had been admitted before that.
+    """Returns when the revoked admission began, and how long the Workload had been admitted before it.
 
-    The condition has the time of its end only. All admissions together are known (Kueue adds the last one
-    when it takes it back), which is this one if there was no other. Kueue 0.15 takes it back also when a
-    Workload has finished.
+    The condition has only the time of the revocation. The total of all admissions is known, because Kueue
+    adds the
+    last one when it takes it back. That total is this admission if there was no other. Kueue 0.15 also takes
+    the
+    admission back when a Workload has finished.
     """
     count = evictions if evictions is not None or "Evicted" in conditions else 0
     only = 0 if conditions["Admitted"].reason == "Finished" else 1
@@ -153,7 +155,10 @@ def _admitted_before(
 
 
 def _evictions(status: Fields) -> tuple[int | None, int]:
-    """How often a Workload was evicted, and how long it had been admitted before; v1beta1 misspells that."""
+    """Returns how often a Workload was evicted and how long it was admitted before.
+
+    V1beta1 misspells the field.
+    """
     stats = status.child("schedulingStats")
     counts = [item.integer("count", least=0) for item in stats.items("evictions")]
     spellings = ("accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
@@ -162,7 +167,7 @@ def _evictions(status: Fields) -> tuple[int | None, int]:
 
 
 def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """A Job of batch/v1: as many pods as it lets run at once, if any, from its start to its end."""
+    """Reads a Job of batch/v1: as many pods as it lets run at once, if any, from its start to its end."""
     spec = Fields(manifest, where, faults).child("spec")
     parallelism = spec.integer("parallelism", 1, least=0)
     completions = spec.integer("completions", parallelism, least=0) if "completions" in spec else parallelism
@@ -178,13 +183,13 @@ def read_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Re
 
 
 def read_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
-    """A Pod: from its start on a node to the end of its last container."""
+    """Reads a Pod: from its start on a node to the end of its last container."""
     span = pod_span(manifest, where, faults)
     return _recorded(manifest, where, faults, template=manifest, count=1, span=span)
 
 
 def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
-    """When a Job started, and when it was complete or failed."""
+    """Returns the start of a Job, and the time when it was complete or failed."""
     status = Fields(manifest, where, faults).child("status")
     ends = [read_time(status, "completionTime")]
     for condition in status.items("conditions"):
@@ -194,7 +199,7 @@ def job_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Span:
-    """When a Pod started on its node, and when its last container ended, or else it was given up."""
+    """Returns when a Pod started on its node, and when its last container ended or the Pod was given up."""
     status = Fields(manifest, where, faults).child("status")
     start = read_time(status, "startTime")
     ends = [
@@ -209,15 +214,15 @@ def pod_span(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Sp
 
 
 def final_phase(manifest: Mapping[str, Any]) -> str:
-    """The phase of a Pod that is over, `Succeeded` or `Failed`; empty for all else."""
+    """Returns the phase of a Pod that has ended, `Succeeded` or `Failed`; empty for all others."""
     phase = _text(_map(manifest, "status"), "phase")
     return phase if phase in ("Succeeded", "Failed") else ""
 
 
 def _given_up(manifest: Mapping[str, Any], status: Fields, start: int | None) -> int | None:
-    """Since when a Pod is disrupted, or not ready any more, as of an eviction or a lost node.
+    """Returns the time since which a Pod is disrupted or not ready, as after an eviction or a lost node.
 
-    None where neither is so. A Pod that is probed may run and not be ready.
+    Returns None if it is neither. A Pod with a readiness probe may run without being ready.
     """
     spec = _map(manifest, "spec")
     probed = bool(spec.get("readinessGates")) or any(
@@ -255,7 +260,7 @@ def _recorded(
     span: Span,
     rounds: bool = False,
 ) -> Recorded:
-    """What Jobs and Pods have in common; `template` is that of the pods."""
+    """Builds the part that Jobs and Pods have in common; `template` is that of the pods."""
     metadata = Fields(_map(manifest, "metadata"), where, faults, "metadata")
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")
@@ -295,7 +300,10 @@ def _text(manifest: Mapping[str, Any], name: str) -> str:
 
 
 def _map(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A field that is a mapping; nothing where it is none, which the fields that are read complain about."""
+    """Returns a field that is a mapping.
+
+    Empty if it is not one, and later reads of its fields report that.
+    """
     value = manifest.get(name)
     return value if isinstance(value, Mapping) else {}
 

@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame:
-    """The jobs as a table: one row a pod set."""
+    """Returns the jobs as a table with one row for each pod set."""
     rows = [(job, pod_set) for job in jobs for pod_set in job.pod_sets]
     pods = [pod_set for _, pod_set in rows]
     zoned = pl.Datetime("us", "UTC")
@@ -57,7 +57,7 @@ def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFra
 
 
 def _names(rows: Sequence[tuple[Recorded, PodSet]]) -> list[str]:
-    """Namespace and name; of objects that had one name, one after the other, the later ones are counted."""
+    """Returns namespace and name; if several objects had one name in turn, the later ones get a number."""
     uids: dict[str, list[str]] = {}
     for job, _ in sorted(rows, key=lambda row: row[0].submit or 0):
         known = uids.setdefault(job.name, [job.uid])
@@ -74,7 +74,7 @@ def _first(job: Recorded) -> int | None:
 
 
 def _runs(job: Recorded) -> str | None:
-    """All runs of a job that had several."""
+    """Returns all runs of a job that had several."""
     if len(job.runs) < 2:
         return None
     return json.dumps(
@@ -90,7 +90,7 @@ def _runs(job: Recorded) -> str | None:
 
 
 def _iso(time: int) -> str:
-    """A time as the API has it: they are whole seconds."""
+    """Formats a time as the API does, in whole seconds."""
     return (_EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,8 +1,9 @@
-"""Objects through their versions: what a list or a watch gave of each, and which runs that tells of.
+"""The versions of objects from lists and watches, and the runs that they show.
 
-A list has one version of an object, and a watch has all of them. They say when a Workload was admitted,
-evicted and admitted again, and what it was when it was deleted. Versions may come twice and in any order, as
-from two watches.
+A list has one version of an object, and a watch has all of them. The versions show when a Workload was
+admitted,
+evicted and admitted again, and its state when it was deleted. Versions may come twice and in any order, for
+example from two watches.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harness.models.manifests import Fields, read_time
 from harness_plugins.readers.kubernetes_objects import Run, final_phase, job_span, pod_span
 
 DELETED, GONE = "DELETED", "GONE"
-"""Events: an object was deleted; or it was there, and when it was looked for again, it was not."""
+"""Events: an object was deleted; or it had been there, and was missing when the watcher looked again."""
 
 DELETION = "deleted"
 """The state of a run that ended because its object was deleted."""
@@ -29,10 +30,10 @@ class Version:
 
     Attributes:
         kind: API group and kind.
-        where: it stands, for messages.
+        where: its place in the file, for messages.
         manifest: the object.
-        event: of the watch that gave it; empty in a list.
-        seen: when a recorder got it, microseconds since 1970; None where nobody wrote that down.
+        event: the event of the watch that gave it; empty in a list.
+        seen: when a recorder received it, in microseconds since 1970; None if nobody wrote that down.
     """
 
     kind: tuple[str, str]
@@ -43,7 +44,7 @@ class Version:
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata; nothing where they are malformed."""
+        """Its metadata; empty if they are malformed."""
         metadata = self.manifest.get("metadata")
         return metadata if isinstance(metadata, Mapping) else {}
 
@@ -54,7 +55,7 @@ class Version:
 
     @property
     def owners(self) -> Iterator[tuple[str, str]]:
-        """Kind and uid of what it was made for."""
+        """Kind and UID of each owner that it was made for."""
         owners = self.metadata.get("ownerReferences")
         for owner in owners if isinstance(owners, list) else []:
             if isinstance(owner, Mapping):
@@ -62,14 +63,14 @@ class Version:
 
 
 class Phase(NamedTuple):
-    """What one version says about runs; each time is None where it says none.
+    """The facts about runs in one version; a time is None if the version does not give it.
 
     Attributes:
-        begun: since when it runs, or ran when it ended.
-        ready: since when its pods are ready.
-        stopped: since when it does not run any more, but may again.
-        ended: since when it is over.
-        state: why it stopped or ended.
+        begun: the time since which it runs, or ran when it ended.
+        ready: the time since which its pods are ready.
+        stopped: the time since which it is stopped, though it may run again.
+        ended: the time since which it is over.
+        state: the reason why it stopped or ended.
     """
 
     begun: int | None
@@ -84,11 +85,11 @@ class Life:
     """One object, through all its versions.
 
     Attributes:
-        first, last: of its versions.
-        runs: all that the versions tell of; none for an object of a list, which tells of its last one only.
-        deleted: whether it was deleted.
-        deleted_at: when, in microseconds since 1970; None where nobody saw that.
-        watched: whether some version came from a watch.
+        first, last: its first and its last version.
+        runs: all runs that the versions show; empty for an object of a list, which has only its last run.
+        deleted: True if it was deleted.
+        deleted_at: the time of the deletion, in microseconds since 1970; None if nobody saw that.
+        watched: True if some version came from a watch.
     """
 
     first: Version
@@ -100,16 +101,16 @@ class Life:
 
     @property
     def cut(self) -> bool:
-        """Whether it was deleted while it ran, and nobody saw when."""
+        """True if it was deleted while it ran, and nobody saw when."""
         return self.deleted and bool(self.runs) and self.runs[-1].end is None
 
 
 def lives_of(versions: Iterable[Version], faults: list[Fault]) -> list[Life]:
-    """The objects that versions are of, in the order of their first ones.
+    """Groups versions by object, in the order of the objects' first versions.
 
     Args:
-        versions: an object without a uid is another one each time.
-        faults: where malformed times are added.
+        versions: an object without a UID counts as a new one each time.
+        faults: malformed times are added here.
     """
     found: dict[object, list[Version]] = {}
     for number, version in enumerate(versions):
@@ -134,10 +135,11 @@ def _life(versions: list[Version], faults: list[Fault]) -> Life:
 
 
 def _in_order(versions: list[Version]) -> list[Version]:
-    """Each version once, in the order in which the API server made them.
+    """Returns each version once, in the order in which the API server made them.
 
-    That is the order of resource versions, where they are numbers, as they are with etcd; the rest stay in
-    the order in which they came.
+    That is the order of resource versions, if they are numbers, as with etcd. The others stay in the order in
+    which
+    they came.
     """
     once: dict[object, Version] = {}
     for number, version in enumerate(versions):
@@ -153,10 +155,11 @@ def _in_order(versions: list[Version]) -> list[Version]:
 
 
 def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
-    """When an object was deleted.
+    """Returns the time when an object was deleted.
 
-    `deletionTimestamp` is when that was asked for and, for a pod, its grace period after that; whoever saw
-    the pod go earlier knows better. What was gone when somebody looked again may have been for long.
+    `deletionTimestamp` is the time of the request plus, for a pod, its grace period. If somebody saw the pod
+    go
+    earlier, that time counts. An object found missing at a later look may have been gone for long.
     """
     fields = Fields(last.metadata, last.where, faults, "metadata")
     asked = read_time(fields, "deletionTimestamp")
@@ -166,9 +169,9 @@ def _deletion(last: Version, gone: Version, faults: list[Fault]) -> int | None:
 
 
 def _runs(phases: Iterable[Phase]) -> list[Run]:
-    """The runs that phases tell of, one after the other.
+    """Returns the runs that phases show, one after the other.
 
-    The end of a run is None where the next one had begun before anybody saw it.
+    The end of a run is None if the next run had begun before anybody saw that end.
     """
     runs: list[Run] = []
     for phase in phases:
@@ -187,7 +190,7 @@ def _runs(phases: Iterable[Phase]) -> list[Run]:
 
 
 def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """By its conditions: Admitted, PodsReady, Finished; Evicted says why it is no longer admitted."""
+    """Reads its conditions: Admitted, PodsReady, Finished; Evicted says why it is no longer admitted."""
     found: dict[str, tuple[bool, int | None, str]] = {}
     for condition in _status(manifest, where, faults).items("conditions"):
         since = read_time(condition, "lastTransitionTime")
@@ -208,7 +211,7 @@ def _of_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -
 
 
 def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """By its start, which is taken away while it is suspended, and its end."""
+    """Reads its start, which the API removes while it is suspended, and its end."""
     start, end = job_span(manifest, where, faults)
     suspended = None
     for condition in _status(manifest, where, faults).items("conditions"):
@@ -218,7 +221,7 @@ def _of_job(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Pha
 
 
 def _of_pod(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Phase:
-    """By its start on a node and the end of its last container."""
+    """Reads its start on a node and the end of its last container."""
     start, end = pod_span(manifest, where, faults)
     return Phase(start, ended=end, state=_status(manifest, where, faults).string("phase"))
 
@@ -235,10 +238,11 @@ _PHASES: Mapping[tuple[str, str], Callable[[Mapping[str, Any], str, list[Fault]]
 
 
 def joined(lives: Iterable[Life]) -> list[Life]:
-    """Objects, where those that stand for one piece of work, one after the other, are one.
+    """Joins objects that stand for one piece of work, one after the other.
 
-    Kueue makes a new Workload for a Job whose pods were changed, or whose Workload was deleted. Those that
-    were made for one owner and deleted again go on in the next one.
+    Kueue makes a new Workload for a Job if the Job's pods were changed, or its Workload was deleted. A
+    deleted Workload
+    continues in the next one of the same owner.
     """
     every = list(lives)
     of_owners: dict[tuple[str, ...], list[Life]] = {}

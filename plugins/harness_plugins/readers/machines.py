@@ -1,4 +1,4 @@
-"""Node lists of traces as manifests for `--cluster`: of openb, of MetaCentrum, of Alibaba's spot GPU trace.
+"""Node lists of traces as manifests for `--cluster`: openb, MetaCentrum, and Alibaba's spot GPU trace.
 
 python -m harness_plugins.readers.machines openb_node_list_all_node.csv.gz -o openb.cluster.yaml
 """
@@ -33,13 +33,13 @@ _KIB, _MIB = 2**10, 2**20
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Equal nodes.
+    """A group of equal nodes.
 
     Attributes:
-        name: of the node, or of all of them.
-        nodes: how many.
+        name: the name of the node, or of all of them.
+        nodes: the number of nodes.
         allocatable: resource -> amount of one node.
-        labels: of each node.
+        labels: the labels of each node.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Machine:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, nodes: int) -> dict[str, Any]:
-        """This many of these nodes: a Node of its own name, or a NodePool."""
+        """Returns a manifest of so many of these nodes: a Node with its own name, or a NodePool."""
         allocatable = {**self.allocatable, "pods": _PODS_OF_A_NODE}
         if self.nodes > 1:
             return node_pool_manifest(self.name, nodes, allocatable, self.labels)
@@ -68,7 +68,7 @@ class Machine:
 
 
 def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
-    """The machines of a node list, in its order.
+    """Reads the machines of a node list, in its order.
 
     Args:
         path: the list, of any format that is known.
@@ -76,7 +76,7 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
             share is one of a single GPU. Only openb's and PAI's have shares.
 
     Raises:
-        TraceError: a list of no known format, or malformed lines, all of them named.
+        TraceError: a list of no known format, or malformed lines; the message names them all.
     """
     if path.name.startswith("pai_machine_spec"):
         return _pai(path, gpu)
@@ -94,16 +94,16 @@ def read_machines(path: Path, *, gpu: str = "milli") -> list[Machine]:
 
 
 def node_manifests(path: Path, *, gpu: str = "milli", keep: int | None = None) -> list[dict[str, Any]]:
-    """The nodes of a node list as Kubernetes manifests.
+    """Returns the nodes of a node list as Kubernetes manifests.
 
     Args:
         path: the list.
         gpu: as for `read_machines`.
-        keep: how many nodes to keep, evenly spaced over the list so that the mix stays; None keeps all.
+        keep: the number of nodes to keep, evenly spaced over the list so that the mix stays; None keeps all.
 
     Raises:
-        TraceError: malformed lines, all of them named.
-        OptionError: there are not that many nodes.
+        TraceError: malformed lines; the message names them all.
+        OptionError: the list has fewer nodes than `keep`.
     """
     machines = read_machines(path, gpu=gpu)
     places = [place for place, machine in enumerate(machines) for _ in range(machine.nodes)]
@@ -171,7 +171,7 @@ _METACENTRUM = (
 
 
 def _metacentrum(path: Path) -> list[Machine]:
-    """Number, name, nodes, processors of a node, speed, KiB of a node; without a header line."""
+    """Reads number, name, nodes, processors of a node, speed, KiB of a node; the file has no header line."""
     names = [field.name for field in _METACENTRUM]
     rows = typed_rows(path, lines_of(path, contents(path)), names, _METACENTRUM, delimiter="\t", quoted=False)
     return [

@@ -1,4 +1,4 @@
-"""Tables of Slurm jobs that say on how many nodes each ran: those of Helios and of Acme have one shape."""
+"""Tables of Slurm jobs with the number of nodes of each job, in the shape that Helios and Acme share."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")
 def reader_of(
     time: Callable[[str], Field], *, kept: Sequence[str], note: str, metadata: Mapping[str, str]
 ) -> Callable[[Path, Mapping[str, Any]], Reading]:
-    """Reads a table with job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
+    """Returns a reader of tables of jobs with their numbers of GPUs, CPUs and nodes.
 
-    Its options are `tenant`, the column that is the queue, and `gpus_per_node`, by which jobs are split whose
-    GPUs do not divide by their nodes. It raises a `TraceError` that names all malformed lines, and an
-    `OptionError` for a node without GPUs.
+    Their columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
+
+    Its options are `tenant` and `gpus_per_node`. `tenant` names the column that is the queue. `gpus_per_node`
+    splits
+    the jobs whose GPUs do not divide evenly by their nodes. The reader raises a `TraceError` that names all
+    malformed
+    lines, and an `OptionError` for a node without GPUs.
 
     Args:
         time: makes the column of a time.
         kept: further columns of texts.
-        note: what else was assumed.
-        metadata: of the trace.
+        note: further assumptions.
+        metadata: the metadata of the trace.
     """
 
     def read(path: Path, options: Mapping[str, Any]) -> Reading:
@@ -98,7 +102,10 @@ _SECOND = 1_000_000
 
 
 def _pods(jobs: pl.DataFrame, gpus_per_node: int) -> pl.DataFrame:
-    """Equal pods, one on each of a job's nodes; where its GPUs do not divide by them, parts of one node."""
+    """Returns equal pods, one on each of a job's nodes.
+
+    If its GPUs do not divide by them, parts of one node.
+    """
     gpus, nodes = jobs["gpu_num"].fill_null(0), jobs["node_num"].fill_null(1).clip(lower_bound=1)
     other = pods_of(gpus, gpus_per_node, "gpus_per_node")
     even = gpus % nodes == 0

@@ -27,7 +27,7 @@ METADATA = {
     "Weng et al., Beware of Fragmentation, USENIX ATC 2023",
 }
 PRIORITIES = {"BE": 0, "Burstable": 500, "LS": 1000, "Guaranteed": 1000}
-"""What a QoS class of the lists is worth: best effort gives way to all others."""
+"""The priority of each QoS class of the lists; best effort gives way to all others."""
 
 _MIB = 2**20
 _MOST_GPUS = 1_000
@@ -43,11 +43,11 @@ _FIELDS = (*_SIZES, *(text(name).or_empty() for name in ("gpu_spec", "qos", "pod
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a pod list; every pod is a job.
+    """Reads a pod list; every pod is a job.
 
     Raises:
-        TraceError: malformed lines, all of them named.
-        OptionError: an option out of its range.
+        TraceError: malformed lines; the message names them all.
+        OptionError: an option is out of its range.
     """
     if options["run"] <= 0:
         raise OptionError("option run: must be longer than 0")
@@ -117,7 +117,7 @@ def _requests(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 
 def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
-    """When pods arrived and ran, and what else a list with times says."""
+    """Returns the columns of a list with times: arrivals, runs, and the rest."""
     start = pl.col("scheduled_time")
     run = (pl.col("deletion_time") - start).fill_null(options["run"])
     priority = pl.col("qos").replace_strict(PRIORITIES, default=0, return_dtype=pl.Int32)
@@ -135,7 +135,7 @@ def _recorded(options: Mapping[str, Any]) -> list[pl.Expr]:
 
 
 def _arrivals(options: Mapping[str, Any]) -> list[pl.Expr]:
-    """Pods of a list without times: evenly spaced in the order of the list."""
+    """Returns the columns for pods of a list without times: arrivals evenly spaced in list order."""
     apart = HOUR / options["rate"] if options["rate"] else 0.0
     arrival = (pl.int_range(pl.len(), dtype=pl.Int64) * apart).round().cast(pl.Int64)
     return [

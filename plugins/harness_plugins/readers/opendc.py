@@ -26,10 +26,11 @@ _NEEDED = frozenset((*_OF_TASKS, *_OF_WORKFLOWS, *_FURTHER, "gpu_count", "parent
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read tasks of either format; every task is a job of one pod.
+    """Reads tasks of either format; every task is a job of one pod.
 
     Raises:
-        TraceError: not a whole Parquet file, columns that are missing or no numbers, values out of range.
+        TraceError: an incomplete Parquet file, columns that are missing or not numbers, or values out of
+            range.
     """
     frame, _, _ = read_frame(path, needed=_NEEDED.__contains__)
     if "ts_submit" in frame.columns:
@@ -38,7 +39,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
-    """OpenDC's own format: times in milliseconds; submissions count from 1970."""
+    """Reads OpenDC's own format: times in milliseconds; submissions count from 1970."""
     rows = _checked(path, frame, _OF_TASKS, optional=("gpu_count",))
     further = [name for name in _FURTHER if name in rows.columns]
     gpus = [pl.col("gpu_count").alias("request.nvidia.com/gpu")] if "gpu_count" in rows.columns else []
@@ -63,7 +64,7 @@ def _tasks(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
-    """The Workflow Trace Format: times in milliseconds since the trace's start, -1 for what is unknown."""
+    """Reads the Workflow Trace Format: times in milliseconds since the trace's start, -1 for unknown."""
     rows = _checked(path, frame, _OF_WORKFLOWS, least=-1)
     kept, left_out = leave_out(
         rows,
@@ -90,7 +91,7 @@ def _workflows(path: Path, frame: pl.DataFrame) -> Reading:
 
 
 def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
-    """A note that tasks with parents do not wait for them, if the trace has any."""
+    """Returns a note that tasks with parents do not wait for them, if the trace has any."""
     if not isinstance(rows.schema.get(column), pl.List):
         return []
     count = int((rows[column].list.len().fill_null(0) > 0).sum())
@@ -101,7 +102,7 @@ def _dependent(rows: pl.DataFrame, column: str) -> list[str]:
 def _checked(
     path: Path, frame: pl.DataFrame, names: tuple[str, ...], *, optional: tuple[str, ...] = (), least: int = 0
 ) -> pl.DataFrame:
-    """Columns of numbers as int64, others as they are; optional ones may be absent, or null for 0."""
+    """Returns columns of numbers as int64, others unchanged; optional ones may be absent, or null for 0."""
     there = [name for name in optional if name in frame.columns]
     faults = [Fault(f"column {name}", "is missing") for name in names if name not in frame.columns]
     faults += [

@@ -1,4 +1,4 @@
-"""The options of the readers, each with what it moves."""
+"""The options of the readers, each with its effect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ def _bytes(text: str) -> int:
 
 
 GPUS_PER_NODE = Option(
-    "gpus_per_node", 8, "a job of more GPUs becomes a gang of equal pods of at most these", type=int
+    "gpus_per_node",
+    8,
+    "a job of more GPUs becomes a gang of equal pods, each with at most this many",
+    type=int,
 )
 
 PRIORITY = Option(
@@ -25,13 +28,14 @@ SWF_OPTIONS = (
     Option(
         "processors",
         "requested",
-        "how many a job gets; where that is unknown, the other",
+        "the number of processors of a job; if it is unknown, the other one",
         choices=("requested", "allocated"),
     ),
     Option(
         "processors_per_node",
         0,
-        "a job of more processors becomes a gang of equal pods of at most these; 0: any job is one pod",
+        "a job of more processors becomes a gang of equal pods, each with at most this many; 0: any job "
+        "is one pod",
         type=int,
     ),
     Option(
@@ -79,7 +83,7 @@ OPENB_OPTIONS = (
 CHRONUS_OPTIONS = (
     GPUS_PER_NODE,
     PRIORITY,
-    Option("unit", MINUTE, "what one unit of the file's times is", type=parse_duration),
+    Option("unit", MINUTE, "the length of one unit of the file's times", type=parse_duration),
 )
 
 DLRM_OPTIONS = (
@@ -138,7 +142,7 @@ GOOGLE_OPTIONS = (
         "",
         "the instance events; by default beside the collection events, instance in their name",
     ),
-    Option("tenant", "user", "whose a job is: the user's, or its tier's", choices=("user", "tier")),
+    Option("tenant", "user", "the tenant of a job: its user, or its tier", choices=("user", "tier")),
     Option("cores", 100.0, "how many cores the largest machine is taken to have", type=float),
     Option(
         "memory", 100 * 2**30, "how many bytes of memory the largest machine is taken to have", type=_bytes
@@ -146,7 +150,7 @@ GOOGLE_OPTIONS = (
 )
 
 CSV_OPTIONS = (
-    Option("map", "", "the schema's columns and where they come from: job_id=JobID, duration=Elapsed:hms"),
+    Option("map", "", "the schema's columns and their sources: job_id=JobID, duration=Elapsed:hms"),
     Option("mapping", "", "a YAML file with such a mapping"),
     Option(
         "delimiter", "comma", "the separator between the cells of a text file: comma, tab, or one character"
@@ -192,7 +196,7 @@ SLURM_OPTIONS = (
     Option(
         "resources",
         "allocated",
-        "what a job asks for: what it was granted, or what it asked for",
+        "the request of a job: the amounts it was granted, or those it asked for",
         choices=("allocated", "requested"),
     ),
     Option(
@@ -208,7 +212,7 @@ SLURM_OPTIONS = (
         "their time limit",
         choices=("drop", "elapsed", "limit"),
     ),
-    Option("timezone", "UTC", "in which sacct ran, for times without a time zone"),
+    Option("timezone", "UTC", "the zone in which sacct ran, for times without a time zone"),
     Option("qos", "", "a file of what sacctmgr -P show qos printed, for priorities"),
     Option(
         "priority",
@@ -235,7 +239,8 @@ PROMETHEUS_OPTIONS = (
     Option(
         "tenant",
         "queue",
-        "whose a pod is: the LocalQueue in its labels or its Job's, else the namespace, or always the latter",
+        "the tenant of a pod: the LocalQueue in its labels or its Job's, else the namespace; or always "
+        "the namespace",
         choices=("queue", "namespace"),
     ),
     Option(

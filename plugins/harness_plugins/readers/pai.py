@@ -1,7 +1,8 @@
-"""Reads the tables of Alibaba's PAI trace of 2020: jobs, and beside them the tasks that each consists of.
+"""Reads the tables of Alibaba's PAI trace of 2020: jobs, and beside them the tasks of each job.
 
-The tables have no header lines. Times are seconds from a point that was not published; 0 stands for an
-unknown one.
+The tables have no header lines. Times are seconds from a point that was not published. 0 stands for an
+unknown
+time.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ _TASKS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read the job table, and the task table beside it; a job's tasks are its pod sets.
+    """Reads the job table, and the task table beside it; a job's tasks are its pod sets.
 
     Raises:
-        TraceError: one of the tables cannot be read, or has malformed lines, all of them named.
+        TraceError: one of the tables cannot be read, or has malformed lines; the message names them all.
         OptionError: no task table is named, and the job table's name does not say where it is.
     """
     jobs = open_table(path, JOB_COLUMNS).typed(_JOBS)
@@ -94,12 +95,12 @@ def _task_table(path: Path, options: Mapping[str, Any]) -> Path:
 
 
 def _unknown(time: str) -> pl.Expr:
-    """The publisher's own analysis takes 0 for a time that is missing."""
+    """Returns True for an unknown time; the publisher's own analysis takes 0 for a missing time."""
     return pl.col(time).fill_null(0) == 0
 
 
 def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
-    """Job by job: from when to when its tasks ran, and whether all of that is known."""
+    """Returns, for each job, the start and end of its tasks, and whether all times are known."""
     return tasks.group_by("job_name").agg(
         pl.col("start_time").min().alias("began"),
         pl.col("end_time").max().alias("ended"),
@@ -112,7 +113,7 @@ def _spans(tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pod_sets(jobs: pl.DataFrame, tasks: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
-    """One row a task; a second task of one name gets a number."""
+    """Returns one row for each task; a second task with the same name gets a number."""
     again = pl.int_range(1, pl.len() + 1).over("job_name", "task_name").cast(pl.String)
     tasks = tasks.select(
         "job_name",

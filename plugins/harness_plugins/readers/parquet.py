@@ -1,6 +1,6 @@
 """Reads Parquet files, plain or gzipped, that have the canonical schema already.
 
-pyarrow reads them, and checks every value before polars sees it: a damaged file must end in a message.
+pyarrow reads them and checks every value before polars sees it. So a damaged file ends in a message.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from harness_plugins.readers.parquet_types import held_as
 _BATCH = 1 << 17
 _FREELY = 1_000_000
 _MOST_IN_A_BYTE = 100
-"""Rows that a file may hold for each of its bytes; even numbered names take more room than that."""
+"""The most rows that a file may hold for each of its bytes; even numbered names take more room than that."""
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a canonical trace.
+    """Reads a canonical trace.
 
     Raises:
-        TraceError: not a whole Parquet file, a newer schema, or columns that cannot be held.
+        TraceError: an incomplete Parquet file, a newer schema, or columns that cannot be held.
     """
     frame, metadata, aside = read_frame(path, needed=lambda name: column_of(name) is not None)
     version = metadata.get(VERSION_KEY, VERSION)
@@ -50,17 +50,18 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 def read_frame(
     path: Path, *, needed: Callable[[str], bool]
 ) -> tuple[pl.DataFrame, dict[str, str], dict[str, pa.DataType]]:
-    """All rows of a Parquet file of any schema, every value checked.
+    """Reads all rows of a Parquet file of any schema, and checks every value.
 
     Args:
         path: the file.
-        needed: whether a column is wanted; one that cannot be read is left aside where it is not.
+        needed: returns True for a column that is wanted; an unreadable column that is not wanted is left
+            aside.
 
     Returns:
-        The rows; our own key-value pairs; and the types of columns that are left aside.
+        The rows; our own key-value pairs; and the types of the columns that are left aside.
 
     Raises:
-        TraceError: not a whole Parquet file, or columns that are needed and cannot be read.
+        TraceError: an incomplete Parquet file, or needed columns that cannot be read.
     """
     try:
         with pq.ParquetFile(parquet_source(path), pre_buffer=False) as file:
@@ -82,7 +83,7 @@ def read_frame(
 
 
 def _check_rows(path: Path, rows: int) -> None:
-    """Refuse a file that unfolds to far more rows than it can have jobs in it, and would fill the memory."""
+    """Refuses a file that unpacks to far more rows than it can have jobs, and would fill the memory."""
     size = path.stat().st_size
     if rows > max(_FREELY, _MOST_IN_A_BYTE * size):
         what = f"says that it holds {rows:,} rows in {size:,} bytes, too few for jobs with names"
@@ -90,7 +91,7 @@ def _check_rows(path: Path, rows: int) -> None:
 
 
 def _check_names(path: Path, names: list[str]) -> None:
-    """Refuse a file in which a name does not say which column is meant."""
+    """Refuses a file in which two columns have the same name."""
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         what = "there is more than one column of this name"
@@ -98,7 +99,7 @@ def _check_names(path: Path, names: list[str]) -> None:
 
 
 def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
-    """Refuse a file with a needed column that cannot be read."""
+    """Refuses a file with a needed column that cannot be read."""
     faults = [Fault(f"column {name}", f"{kind} is no type that is read") for name, kind in unreadable.items()]
     if faults:
         hint = "write it as the type that docs/traces.md names, such as int64, string or duration[us]"
@@ -106,13 +107,13 @@ def _check_types(path: Path, unreadable: Mapping[str, pa.DataType]) -> None:
 
 
 def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.DataFrame:
-    """The rows, one column after the other: read at once, a long trace would need twice its memory."""
+    """Reads the rows one column after the other; all at once, a long trace would need twice its memory."""
     columns = [_column(file, name, kind) for name, kind in types.items() if kind is not None]
     return pl.DataFrame(columns)
 
 
 def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
-    """A column, which grows batch by batch: all batches and the column would take twice the memory."""
+    """Reads a column batch by batch; all batches at once beside the column would take twice the memory."""
     known = column_of(name)
     recurs = known is not None and known.recurs
     column = _piece(pa.array([], kind), recurs=recurs)
@@ -124,7 +125,7 @@ def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
 
 
 def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
-    """Values as polars holds them; texts that recur as categories, others as a copy without Arrow's batch."""
+    """Converts values to polars: recurring texts to categories, others to a copy without Arrow's batch."""
     series = _series(values)
     if series.dtype != pl.String:
         return series
@@ -132,7 +133,7 @@ def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
 
 
 def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values converted to the type in which harness holds them."""
+    """Converts values to the type in which harness holds them."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
@@ -145,7 +146,7 @@ def _series(plain: pa.Array) -> pl.Series:
 
 
 def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: type) -> Any:
-    """What conversion kept in the metadata; empty where it did not."""
+    """Returns what the conversion kept in the metadata; empty if it kept nothing."""
     text = metadata.get(key)
     try:
         value = kind() if text is None else json.loads(text)
@@ -161,7 +162,7 @@ def _json(path: Path, metadata: Mapping[str, str], key: str, kind: type, of: typ
 
 
 def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """The file's own key-value pairs that are ours."""
+    """Returns the file's own key-value pairs that belong to harness."""
     return {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in sorted((metadata or {}).items())

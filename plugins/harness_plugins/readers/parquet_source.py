@@ -9,12 +9,13 @@ from harness.readers.source import unpacked_contents
 
 
 def parquet_source(path: Path) -> Any:
-    """What pyarrow reads of a Parquet file: its path, or if it is gzipped what it holds, in memory.
+    """Returns the source of a Parquet file for pyarrow: its path, or its unpacked content if it is gzipped.
 
-    The footer is at the end of a Parquet file, so that a gzipped one cannot be read in pieces.
+    The footer is at the end of a Parquet file. So a gzipped one is unpacked in memory, and cannot be read in
+    pieces.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
         TraceError: a gzip file that is damaged, cut off or too large.
     """
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Which types of Parquet's columns polars holds: others make it panic, and are not handed to it."""
+"""The types of Parquet's columns that polars holds; others make it panic, and never reach it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _PLAIN = (
 
 
 def held_as(kind: pa.DataType) -> pa.DataType | None:
-    """The type as which polars holds values of a type; None where it cannot hold them.
+    """Returns the type in which polars holds values of a type; None if it cannot hold them.
 
-    Times of a zone that it does not know are held as those of UTC: they are the same instants.
+    Times in a time zone that it does not know are held as UTC: they are the same instants.
     """
     types = pa.types
     if types.is_dictionary(kind):
@@ -66,7 +66,7 @@ def _struct(kind: pa.StructType) -> pa.DataType | None:
 
 @lru_cache(maxsize=100)
 def _knows(zone: str) -> bool:
-    """Whether both polars and Python know a time zone by its name."""
+    """Returns True if both polars and Python know a time zone by its name."""
     try:
         ZoneInfo(zone)
         pl.Series([0]).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)

@@ -1,6 +1,6 @@
 """Reads the extract of Microsoft's Philly trace that scheduler simulators use: a CSV of five columns.
 
-The extract has neither job ids nor users, priorities or statuses, and its rows are in no order.
+The extract has no job ids, users, priorities or statuses, and its rows are in no order.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _CHECK = Check(
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read the extract; a job of more GPUs than a node has becomes a gang of equal pods.
+    """Reads the extract; a job of more GPUs than a node has becomes a gang of equal pods.
 
     Raises:
-        TraceError: malformed lines, all of them named.
+        TraceError: malformed lines; the message names them all.
         OptionError: a node without GPUs.
     """
     per_node = options["gpus_per_node"]

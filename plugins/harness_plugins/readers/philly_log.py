@@ -1,7 +1,8 @@
 """Reads the whole log of Microsoft's Philly, `cluster_job_log`: JSON, with every attempt to run a job.
 
-An attempt after the first is a real restart: the job failed, or was moved. They are counted in the column
-`attempts`, to compare the disruption of a replay with.
+An attempt after the first is a real restart: the job failed, or was moved. The column `attempts` counts them.
+They
+can be compared with the disruption of a replay.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ class _Job(NamedTuple):
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read the log; a job of more GPUs than a node has becomes a gang of equal pods, as in the extract.
+    """Reads the log; a job of more GPUs than a node has becomes a gang of equal pods, as in the extract.
 
     Raises:
-        TraceError: no such JSON, or jobs that are malformed, all of them named.
-        OptionError: an option out of its range.
+        TraceError: JSON of another shape, or malformed jobs; the message names them all.
+        OptionError: an option is out of its range.
     """
     document = read_json(path)
     if not isinstance(document, list):
@@ -123,7 +124,7 @@ def _time(fields: Fields, name: str) -> datetime | None:
 
 
 def _without(job: _Job) -> str:
-    """Why a job cannot be replayed; empty if it can."""
+    """Returns the reason why a job cannot be replayed; empty if it can."""
     if job.submit_time is None:
         return "submit time unknown"
     if not job.attempts:
@@ -140,7 +141,7 @@ def _without(job: _Job) -> str:
 
 
 def _run(job: _Job, *, total: bool) -> int:
-    """Microseconds of all its attempts whose times are known, or of the last one."""
+    """Returns the microseconds of all its attempts with known times, or of the last one."""
     attempts = job.attempts if total else job.attempts[-1:]
     spans = [int((end - start).total_seconds()) for start, end, _ in attempts if start and end]
     return sum(spans) * SECOND

@@ -1,8 +1,10 @@
-"""When the pods of Workloads and Jobs ran, by what a cluster still knows of them.
+"""The times when the pods of Workloads and Jobs ran, from the data that a cluster still has.
 
-Quota is reserved, or a Job is created, before its pods run: they wait for a node, pull images, start. A job's
-run begins with the best that is known: when its pods were ready, else when they started, else when its Job
-did, else when it was admitted.
+Quota is reserved, or a Job is created, before its pods run: they wait for a node, pull images, start. The
+begin of
+a job's run is the best known time. In order of preference, its pods were ready, its pods started, its Job
+started,
+or it was admitted.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import NamedTuple
 from harness_plugins.readers.kubernetes_objects import Recorded
 
 READY, PODS, JOB, ADMISSION = "they were ready", "they started", "their Job started", "they were admitted"
-"""What a run is taken to begin with: when the pods were ready, ..."""
+"""The possible begins of a run, best first: the pods were ready, ..."""
 
 BEST_FIRST = (READY, PODS, JOB, ADMISSION)
 
@@ -23,11 +25,11 @@ class Listed(NamedTuple):
     """A Job or Pod of the list.
 
     Attributes:
-        uid: its own.
-        owners: uids of what it was made for.
-        pod: whether it is a Pod.
-        failed: whether it is a Pod that did not end well.
-        start, end: microseconds since 1970; None where it is not known.
+        uid: its own UID.
+        owners: the UIDs of its owners.
+        pod: True if it is a Pod.
+        failed: True if it is a Pod that did not end well.
+        start, end: microseconds since 1970; None if not known.
     """
 
     uid: str
@@ -39,7 +41,7 @@ class Listed(NamedTuple):
 
 
 class PodRuns:
-    """What Jobs and Pods of a list say about when the pods of what owns them ran.
+    """The run times of pods by owner, from the Jobs and Pods of a list.
 
     Args:
         listed: all Jobs and Pods of the list.
@@ -55,12 +57,12 @@ class PodRuns:
                     self._pods.setdefault(uid, []).append(each)
 
     def began(self, job: Recorded, owners: Iterable[str], since: int | None = None) -> tuple[Recorded, str]:
-        """A job with what its run begins with, and what that is.
+        """Returns a job with the begin of its run, and the source of that time.
 
         Args:
-            job: as its own object tells of it.
-            owners: uids of what a Workload was made for; for a Job its own.
-            since: when it was let run, where it also ran before; by default when it was last admitted.
+            job: the job as its own object describes it.
+            owners: UIDs of the owners of a Workload; for a Job its own.
+            since: the time when it was allowed to run, if it also ran before; by default its last admission.
         """
         since = job.admitted if since is None else since
         uids = list(owners)
@@ -82,14 +84,14 @@ class PodRuns:
 
 
 def _within(pod: Listed, since: int | None, end: int | None) -> bool:
-    """Whether a pod is of the run between these times, and not of one before or after it."""
+    """Returns True if a pod is of the run between these times, and not of one before or after it."""
     if pod.start is None:
         return True
     return (since is None or pod.start >= since) and (end is None or pod.start <= end)
 
 
 def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
-    """The uids of a pod, of its owners, and of theirs where these are Jobs of the list (as of a JobSet)."""
+    """Yields the UIDs of a pod, of its owners, and of theirs if these are listed Jobs (as for a JobSet)."""
     level, known = [pod.uid, *pod.owners], {""}
     while level:
         new = [uid for uid in level if uid not in known]
@@ -99,16 +101,19 @@ def _above(pod: Listed, jobs: Mapping[str, Listed]) -> Iterator[str]:
 
 
 def _together(pods: Sequence[Listed], count: int) -> int | None:
-    """When as many pods ran as run at once; those that failed count only where no other is known."""
+    """Returns when the number of pods that run at once had started.
+
+    Failed pods count only if no other is known.
+    """
     good = [pod for pod in pods if not pod.failed] or pods
     starts = sorted(pod.start for pod in good if pod.start is not None)
     return starts[min(count, len(starts)) - 1] if starts else None
 
 
 def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
-    """A job whose pods do not need each other: it runs as long as the longest of them, from the first on.
+    """Returns a job of independent pods, with the longest pod's run time, from the first start on.
 
-    None where that is not known of all of them.
+    Returns None if these times are not known for all of them.
     """
     good = [pod for pod in pods if not pod.failed] or pods
     spans = [(pod.start, pod.end) for pod in good if pod.start is not None and pod.end is not None]
@@ -118,5 +123,5 @@ def _each_by_itself(job: Recorded, pods: Sequence[Listed]) -> Recorded | None:
 
 
 def _fits(job: Recorded, start: int) -> bool:
-    """Whether a run can begin then: not before the job was admitted, nor after its end."""
+    """Returns True if a run can begin then: not before the job was admitted, nor after its end."""
     return (job.admitted is None or start >= job.admitted) and (job.end is None or start <= job.end)

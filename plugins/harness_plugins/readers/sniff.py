@@ -1,4 +1,4 @@
-"""By which first bytes each of the formats is known."""
+"""Recognises each of the formats by the first bytes of a file."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _WORKFLOW_COLUMNS = {"id", "ts_submit", "runtime", "resource_amount_requested", 
 
 
 def is_parquet(path: Path, head: bytes) -> bool:
-    """Whether a file is Parquet, by its name or first bytes, and of no other known schema."""
+    """Returns True if a file is Parquet, by its name or first bytes, and of no other known schema."""
     named = path.suffix.lower() == ".parquet"
     return (named or head.startswith(_PARQUET)) and not is_opendc(path, head)
 
 
 def is_opendc(path: Path, head: bytes) -> bool:
-    """Whether a Parquet file has the columns of OpenDC's tasks, or of the Workflow Trace Format."""
+    """Returns True if a Parquet file has the columns of OpenDC's tasks, or of the Workflow Trace Format."""
     columns = _parquet_columns(path) if head.startswith(_PARQUET) else set()
     return columns >= _OPENDC_COLUMNS or columns >= _WORKFLOW_COLUMNS
 
 
 def _parquet_columns(path: Path) -> set[str]:
-    """The columns of a Parquet file; none if its footer cannot be read."""
+    """Returns the columns of a Parquet file; none if its footer cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -55,13 +55,13 @@ def _parquet_columns(path: Path) -> set[str]:
 
 
 def is_canonical_csv(path: Path, head: bytes) -> bool:
-    """Whether the header line has the schema's own names."""
+    """Returns True if the header line has the schema's own names."""
     first = first_line(head)
     return has_columns(head, ("job_id", "submit_time", "duration", "queue")) and b"request." in first
 
 
 def is_kubernetes(path: Path, head: bytes) -> bool:
-    """Whether a file begins like an object, or a list of objects, of Kubernetes, in JSON or YAML."""
+    """Returns True if a file begins like a Kubernetes object, or a list of them, in JSON or YAML."""
     if beginning(head).startswith(b"{"):
         return b'"apiVersion"' in head
     return _YAML_OBJECT.search(head) is not None
@@ -72,7 +72,7 @@ _SACCT_JSON = (b'"association"', b'"derived_exit_code"', b'"allocation_nodes"')
 
 
 def is_slurm(path: Path, head: bytes) -> bool:
-    """Whether the first line names columns of `sacct` or is its error, or a file begins like its JSON."""
+    """Returns True if a file begins with column names of `sacct`, its error message, or its JSON."""
     head = beginning(head)
     if head.startswith(b"{"):
         return b'"jobs"' in head and all(name in head for name in _SACCT_JSON)
@@ -82,7 +82,7 @@ def is_slurm(path: Path, head: bytes) -> bool:
 
 
 def is_prometheus(path: Path, head: bytes) -> bool:
-    """Whether a file begins like an answer of Prometheus' HTTP API."""
+    """Returns True if a file begins like an answer of Prometheus' HTTP API."""
     head = beginning(head)
     return (
         head.startswith(b"{") and b'"status"' in head and (b'"resultType"' in head or b'"errorType"' in head)
@@ -90,24 +90,24 @@ def is_prometheus(path: Path, head: bytes) -> bool:
 
 
 def is_philly_log(path: Path, head: bytes) -> bool:
-    """Whether a file begins like a JSON list of Philly's jobs."""
+    """Returns True if a file begins like a JSON list of Philly's jobs."""
     head = beginning(head)
     return head.startswith(b"[") and b'"attempts"' in head and b'"vc"' in head
 
 
 def is_pai(path: Path, head: bytes) -> bool:
-    """Whether a file is called as PAI's job table, which has no header line."""
+    """Returns True if a file has the name of PAI's job table, which has no header line."""
     return path.name.startswith("pai_job_table.csv")
 
 
 def is_google(path: Path, head: bytes) -> bool:
-    """Whether the first line is an event of a collection."""
+    """Returns True if the first line is an event of a collection."""
     first = first_line(head)
     return first.startswith(b"{") and b'"collection_id"' in first and b'"time"' in first
 
 
 def is_swf(path: Path, head: bytes) -> bool:
-    """Whether the first line that is no comment has 18 numbers, or those and three more words.
+    """Returns True if the first line that is not a comment has 18 numbers, or those and three more words.
 
     The head may end within that line.
     """

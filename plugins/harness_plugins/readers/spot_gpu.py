@@ -1,6 +1,6 @@
 """Reads the jobs of Alibaba's spot GPU trace of 2026: high-priority and spot jobs of organizations.
 
-What a worker asks for is multiplied by the workers, as the trace's users do.
+The request of a worker is multiplied by the number of workers, as the trace's users do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METADATA = {
     "job_info_df.csv; Duan et al., GFS: A Preemptive Scheduling Framework for GPU Clusters, ASPLOS 2026",
 }
 BANDS = {"HP": Band("high-priority", 1000), "Spot": Band("spot", 0)}
-"""What the type of a job is worth: spot jobs give way."""
+"""The priority band of each job type: spot jobs give way."""
 
 _MOST_GPUS = 1_000
 _MOST_WORKERS = 1_000_000
@@ -40,10 +40,10 @@ _FIELDS = (
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read the jobs; the workers of a job are a gang.
+    """Reads the jobs; the workers of a job are a gang.
 
     Raises:
-        TraceError: malformed lines, all of them named.
+        TraceError: malformed lines; the message names them all.
     """
     jobs = open_table(path).typed(_FIELDS)
     affinity = affinity_to_models(pl.col("gpu_model")).alias("affinity")

@@ -1,8 +1,10 @@
-"""Reads logs in the Standard Workload Format: 18 columns of numbers, -1 for what is unknown.
+"""Reads logs in the Standard Workload Format: 18 columns of numbers, -1 for unknown.
 
-The format is defined by the Parallel Workloads Archive (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
-What it leaves open is an option, and every convention that was applied is a note of the reading.
-MetaCentrum's extension has 21 columns: also the hosts of a job, its queue's name, and what it requested.
+The format is defined by the Parallel Workloads Archive
+(https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+Options decide the points that the format leaves open. Every convention that was applied is a note of the
+reading.
+MetaCentrum's extension has 21 columns: also the hosts of a job, its queue's name, and its request.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ EXTENSION = ("hosts", "queue_name", "node_spec")
 _TIMES = {"submit", "wait", "run", "cpu_used", "requested_time", "think_time"}
 _LONGEST_REMARK = 400
 _MOST = dict.fromkeys(("allocated", "requested"), 10**9)
-"""Processors of a job; no machine has more."""
+"""The most processors of a job; no machine has more."""
 
 _HEADER = re.compile(r";\s*([A-Za-z]+):\s*(.*\S)")
 
@@ -49,11 +51,11 @@ _FIELDS = tuple(_field(place, name) for place, name in enumerate(COLUMNS + EXTEN
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a log; a job becomes a pod, or a gang of pods where it is known on how many nodes it ran.
+    """Reads a log; a job becomes a pod, or a gang of pods if its number of nodes is known.
 
     Raises:
-        TraceError: lines that are not 18 numbers (21 columns in the extension), all of them named.
-        OptionError: an option out of its range.
+        TraceError: lines that are not 18 numbers (21 columns in the extension); the message names them all.
+        OptionError: an option is out of its range.
     """
     data = contents(path)
     records = _records(path, data)
@@ -62,7 +64,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _records(path: Path, data: bytes) -> pl.DataFrame:
-    """All records in typed columns, times in microseconds; as wide as the first one."""
+    """Returns all records in typed columns, times in microseconds; as wide as the first one."""
     lines = [(number, b" ".join(line.split())) for number, line in lines_of(path, data, b";")]
     extended = bool(lines) and lines[0][1].count(b" ") == SWF_EXTENDED_COLUMNS - 1
     columns = COLUMNS + EXTENSION if extended else COLUMNS
@@ -70,7 +72,7 @@ def _records(path: Path, data: bytes) -> pl.DataFrame:
 
 
 def _header(data: bytes) -> dict[str, str]:
-    """The header's `; Key: value` lines; of a key that is repeated the first."""
+    """Returns the header's `; Key: value` lines; for a repeated key, the first."""
     header: dict[str, str] = {}
     for line in _header_lines(data):
         match = _HEADER.match(line)
@@ -87,9 +89,9 @@ def _header_lines(data: bytes) -> Iterator[str]:
 
 
 def _remarks(data: bytes) -> list[str]:
-    """What the header's `; Note:` lines say, each with the lines that go on without a key.
+    """Returns the text of the header's `; Note:` lines, each with its continuation lines.
 
-    Some change what the columns mean: that submit times are start times, say.
+    Some change the meaning of the columns: for example, that submit times are start times.
     """
     found: list[str] = []
     goes_on = False

@@ -21,10 +21,11 @@ _LONGEST_NUMBER = 11
 def jobs_of(
     records: pl.DataFrame, header: Mapping[str, str], name: str, options: Mapping[str, Any]
 ) -> Reading:
-    """The jobs of a log.
+    """Returns the jobs of a log.
 
     Args:
-        records: one row a record, the columns by name, times in microseconds; what is negative is unknown.
+        records: one row for each record, the columns by name, times in microseconds; negative values are
+            unknown.
         header: the log's header.
         name: the log's file name.
         options: see `harness_plugins.readers`.
@@ -70,7 +71,7 @@ def jobs_of(
 
 
 class _Times:
-    """Times since the log's start as timestamps, or as durations if the log does not say when that was."""
+    """Times since the log's start as timestamps, or as durations if the log does not give its start."""
 
     def __init__(self, start: int | None) -> None:
         self._start = start
@@ -81,7 +82,7 @@ class _Times:
         return (since_start + self._start * SECOND).cast(pl.Datetime("us", "UTC"))
 
     def note(self, *, unix: bool) -> str:
-        """Where times count from."""
+        """Returns a note on the start from which times count."""
         if self._start is None:
             return "times are durations, because the header has no UnixStartTime"
         if unix:
@@ -90,7 +91,7 @@ class _Times:
 
 
 def _processors(options: Mapping[str, Any]) -> pl.Expr:
-    """Processors of a job; 0 where neither number is known."""
+    """Returns the processors of a job; 0 if neither number is known."""
     wanted, other = "requested", "allocated"
     if options["processors"] == "allocated":
         wanted, other = other, wanted
@@ -98,7 +99,7 @@ def _processors(options: Mapping[str, Any]) -> pl.Expr:
 
 
 def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The records that are jobs, and how many are not, by reason."""
+    """Returns the records that are jobs, and by reason the number of those that are not."""
     status = pl.col("status")
     drops_unknown = options["unknown_run"] == "drop"
     reasons = {
@@ -114,7 +115,7 @@ def _leave_out(records: pl.DataFrame, options: Mapping[str, Any]) -> tuple[pl.Da
 
 
 def _queue(records: pl.DataFrame) -> pl.Expr:
-    """The queue's name: of the extension, else its number; null where it is unknown."""
+    """Returns the queue's name from the extension, or else its number; null if it is unknown."""
     return pl.col("queue_name") if "queue_name" in records.columns else _named("queue")
 
 
@@ -127,18 +128,18 @@ def _number(name: str) -> pl.Expr:
 
 
 def _named(name: str) -> pl.Expr:
-    """The number of a queue, user, ... as its name; null where it is unknown."""
+    """Returns the number of a queue, user, ... as its name; null if it is unknown."""
     return pl.when(pl.col(name) >= 0).then(_number(name))
 
 
 def _leading_number(text: str) -> int | None:
-    """The number that a header's value begins with, as in `338 (batch partition; 512 total)`."""
+    """Returns the number that begins a header's value, as in `338 (batch partition; 512 total)`."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match and len(match[0]) <= _LONGEST_NUMBER else None
 
 
 def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tuple[str, ...]:
-    """What was assumed, each convention with the number of jobs that it concerns."""
+    """Returns the assumptions, each convention with the number of jobs that it concerns."""
     wanted, tenant = str(options["processors"]), str(options["tenant"])
     other = "allocated" if wanted == "requested" else "requested"
 
@@ -155,7 +156,7 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
     nameless = count(_tenant(jobs, options).is_null())
     notes = (
         f"processors are those {wanted}"
-        + where(count(pl.col(wanted) <= 0), f"do not say and have those {other}"),
+        + where(count(pl.col(wanted) <= 0), f"lack them and have those {other}"),
         f"{overran:,} jobs ran longer than they requested and {ends}" if overran else "",
         f"{unknown:,} jobs without a run time run for 0 seconds" if unknown else "",
         f"{cancelled:,} jobs that were cancelled are replayed like any other" if cancelled else "",
@@ -166,7 +167,10 @@ def _notes(jobs: pl.DataFrame, options: Mapping[str, Any], overran: int) -> tupl
 
 
 def _of_nodes(header: Mapping[str, str], options: Mapping[str, Any]) -> int:
-    """The processors of a log that only says how many nodes there were; each has one, unless it is known."""
+    """Returns the processors of a log that gives only its number of nodes.
+
+    Each has one unless it is known.
+    """
     per_node: int = options["processors_per_node"] or 1
     return (_leading_number(header.get("MaxNodes", "")) or 0) * per_node
 

@@ -1,4 +1,4 @@
-"""On how many nodes the jobs of a log ran: pods of each job, and what each of them asks for.
+"""The nodes that the jobs of a log ran on: the pods of each job, and the request of each pod.
 
 The Standard Workload Format counts processors only. MetaCentrum's extension has the PBS request, such as
 `4:ppn=12:x86_64:cl_zewura#excl` or `1:ppn=1+3:ppn=2`: nodes, processors of each, properties they must have.
@@ -30,8 +30,8 @@ class Layout:
     Attributes:
         job: for each row the place of its job's record.
         columns: the schema's columns that belong to pod sets.
-        notes: what was assumed.
-        metadata: of the machines, where they are known.
+        notes: the assumptions.
+        metadata: the metadata of the machines, if they are known.
     """
 
     job: pl.Series
@@ -41,10 +41,10 @@ class Layout:
 
 
 def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
-    """The pods of a log's jobs.
+    """Returns the pods of a log's jobs.
 
     Args:
-        records: one row a job; `processors` is how many it gets.
+        records: one row for each job; `processors` is the number that it gets.
         options: see `harness_plugins.readers`.
 
     Raises:
@@ -72,7 +72,7 @@ def layout_of(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 
 
 def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
-    """The hosts that the extension says a job ran on, each once, with commas between them."""
+    """Returns the hosts of a job in the extension, each once, with commas between them."""
     if "hosts" not in records.columns:
         return []
     hosts = pl.col("hosts").str.strip_chars("{}").str.split(",").list.unique(maintain_order=True)
@@ -82,13 +82,13 @@ def recorded_hosts(records: pl.DataFrame) -> list[pl.Expr]:
 def _amounts(
     requested: pl.Series, each: pl.Series, options: Mapping[str, Any], *, per_processor: bool
 ) -> tuple[list[pl.Series], str]:
-    """Processors and memory of a pod, and what was assumed of the memory.
+    """Returns processors and memory of a pod, and the assumption about the memory.
 
     Args:
-        requested: what the log says: KiB a processor, else bytes a node; -1 where it says nothing.
+        requested: the log's number: KiB per processor, or bytes per node; -1 if there is none.
         each: processors of a pod.
         options: see `harness_plugins.readers`.
-        per_processor: whether it is KiB a processor.
+        per_processor: True if it is KiB per processor.
     """
     cpu = (each * 1000).alias("request.cpu")
     known = requested > 0
@@ -98,9 +98,9 @@ def _amounts(
     bytes_of = pl.lit(each).cast(pl.Int128) * _KIB if per_processor else pl.lit(1, pl.Int128)
     amount = pl.when(pl.lit(known)).then(pl.lit(requested).cast(pl.Int128) * bytes_of)
     memory = pl.select(amount.alias("request.memory")).to_series()
-    of = "KiB a processor" if per_processor else "bytes (of what is not said; taken to be of a node)"
+    of = "KiB a processor" if per_processor else "bytes (taken to be per node; the log does not say so)"
     silent = int((~known).sum())
-    missing = f"; {silent:,} jobs do not say and request none" if silent else ""
+    missing = f"; {silent:,} jobs do not give it and request none" if silent else ""
     return [cpu, memory], f"memory is what was requested, in {of}{missing}"
 
 
@@ -151,7 +151,10 @@ def _by_request(records: pl.DataFrame, options: Mapping[str, Any]) -> Layout:
 
 
 def _pod_sets(spec: str) -> tuple[_PodSet, ...]:
-    """The parts of a request; fractions of a processor are cut off, and a part that names a host is one."""
+    """Returns the parts of a request.
+
+    Fractions of a processor are cut off, and a part that names a host is one.
+    """
     found = []
     for part in spec.partition("#")[0].split("+"):
         first, *words = part.split(":")
@@ -180,7 +183,7 @@ def _selected(labels: Mapping[str, str], selectors: Sequence[object]) -> str:
 
 
 def _about(machines: Sequence[Machine], options: Mapping[str, Any]) -> dict[str, str]:
-    """The machines' file, and what they have together."""
+    """Returns the machines' file, and their total resources."""
     if not machines:
         return {}
     total = {

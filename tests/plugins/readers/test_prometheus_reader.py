@@ -118,7 +118,7 @@ def test_queues_are_those_of_the_labels(opened: Callable[..., Trace]) -> None:
         "8 pods were gone before an end was scraped: they end with their last sample, which is within 5 s",
         "nothing was scraped for more than two intervals 1 times, at most 23.424 s",
         "4 pods have no series of requests and ask for nothing",
-        "with _ for other signs: nvidia_com_mig_1g_5gb",
+        "with _ for other characters: nvidia_com_mig_1g_5gb",
     ],
 )
 def test_what_samples_cannot_tell_is_said(opened: Callable[..., Trace], says: str) -> None:

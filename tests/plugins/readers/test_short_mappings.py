@@ -119,12 +119,12 @@ def test_a_duration_can_be_the_same_in_all_rows(read_text: Callable) -> None:
         ("labels='site'", "labels: 'site': cannot be 'site' in every row"),
         ("duration='long'", "duration: 'long': 'long' is not a duration"),
         ("request.cpu='many'", "request.cpu: 'many': cannot be 'many' in every row"),
-        ("job_id=priority - site", "takes one text from another"),
+        ("job_id=priority - site", "subtracts one text from another"),
         ("job_id=Job ID", "'Job ID' is not understood"),
         ("site=open('x')", r"calls open\(\), which the language does not have"),
-        ("submit_time=site:%Y-%Q", "'%Y-%Q' is no form of times: %Q is none of the directives"),
-        ("submit_time=site:%H:%M", "'%H:%M' is no form of times: it has no year"),
-        ("submit_time=site:%d %b %Y %I:%M", "is no form of times: %I needs %p"),
+        ("submit_time=site:%Y-%Q", "'%Y-%Q' is not a time format: %Q is none of the directives"),
+        ("submit_time=site:%H:%M", "'%H:%M' is not a time format: it has no year"),
+        ("submit_time=site:%d %b %Y %I:%M", "is not a time format: %I needs %p"),
     ],
 )
 def test_a_mapping_that_cannot_be_is_refused(read_text: Callable, mapping: str, message: str) -> None:
@@ -148,7 +148,7 @@ def test_faults_name_the_columns_of_the_file(faults_of_text: Callable) -> None:
     ]
     assert faults_of_text(text, reader="csv", map="job_id=Z")[0].startswith("column Z: is in no file")
     assert faults_of_text(text, reader="csv")[0] == (
-        "job_id: is neither mapped nor called so in the table, which has A, B, E"
+        "job_id: is not mapped, and the table has no such column; it has A, B, E"
     )
 
 

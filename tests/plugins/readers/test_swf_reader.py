@@ -146,8 +146,8 @@ def test_processors_are_those_requested_else_those_allocated(tmp_path: Path) -> 
     requested, allocated = read(tmp_path, text), read(tmp_path, text, processors="allocated")
     assert requested.frame["request.cpu"].to_list() == [8000, 4000, 2000, 4000]
     assert allocated.frame["request.cpu"].to_list() == [4000, 4000, 2000, 4000]
-    assert "processors are those requested; 2 jobs do not say and have those allocated" in requested.notes
-    assert "processors are those allocated; 1 jobs do not say and have those requested" in allocated.notes
+    assert "processors are those requested; 2 jobs lack them and have those allocated" in requested.notes
+    assert "processors are those allocated; 1 jobs lack them and have those requested" in allocated.notes
 
 
 def test_jobs_without_processors_are_left_out(tmp_path: Path) -> None:
@@ -237,7 +237,8 @@ def test_memory_is_what_each_processor_requested(tmp_path: Path) -> None:
     opened = read(tmp_path, text)
     assert opened.frame["request.memory"].to_list() == [30 * 1024, None]
     assert (
-        "memory is what was requested, in KiB a processor; 1 jobs do not say and request none" in opened.notes
+        "memory is what was requested, in KiB a processor; 1 jobs do not give it and request none"
+        in opened.notes
     )
     ignored = read(tmp_path, text, memory="ignore")
     assert "request.memory" not in ignored.frame.columns

@@ -444,7 +444,7 @@ def test_the_machine_of_a_mapping_is_the_load_and_the_nodes(
         "{nodes: 3}": "machine: must have nodes and node",
         "{nodes: 0, node: {cpu: 1}}": "machine.nodes: 0 is no number from 1 to",
         "{nodes: 1, node: {cpu: x}}": "machine.node.cpu: 'x'",
-        "{nodes: 1, node: {cpu: 0}}": "machine.node.cpu: 0 must be more than nothing",
+        "{nodes: 1, node: {cpu: 0}}": "machine.node.cpu: 0 must be above 0",
         "{nodes: 1, node: 4}": "machine.node: must have an amount for each resource",
     }.items():
         (tmp_path / "m.yaml").write_text(f"machine: {wrong}\ncolumns:\n{columns}")

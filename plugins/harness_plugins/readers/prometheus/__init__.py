@@ -1,7 +1,8 @@
 """Reads saved answers of Prometheus about kube-state-metrics: each Pod that was scraped is a job.
 
-What a scrape did not see is not there. A pod that lived between two of them leaves nothing. One that was
-deleted at its end leaves its last sample.
+Facts that no scrape saw are missing. A pod that lived between two scrapes leaves nothing. A pod that was
+deleted
+at its end leaves its last sample.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class _Job:
     """A pod as a job.
 
     Attributes:
-        pod: what was scraped of it.
+        pod: the scraped pod.
         owner: the Job that it was made for.
         submit, start, end: microseconds since 1970.
-        late: by how much the end may be too late, where it is the first sample of the final phase.
-        gone: whether its end is its last sample.
+        late: the most that the end may be too late, if it is the first sample of the final phase.
+        gone: True if its end is its last sample.
     """
 
     pod: Pod
@@ -62,11 +63,11 @@ class _Job:
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read answers; more of them may follow in the file, or stand beside it.
+    """Reads answers; more of them may follow in the file, or stand in files beside it.
 
     Raises:
-        TraceError: what is no answer, or an answer that is an error, all of them named.
-        OptionError: a pattern that no file beside it has.
+        TraceError: content that is no answer, or an answer that is an error; the message names them all.
+        OptionError: a pattern that matches no file beside it.
     """
     beside = _beside(path, str(options["files"]))
     samples = read_answers([path, *beside])
@@ -106,7 +107,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _beside(path: Path, pattern: str) -> list[Path]:
-    """The files beside it that match, without itself."""
+    """Returns the matching files beside a file, without the file itself."""
     if not pattern:
         return []
     found = sorted(
@@ -118,7 +119,7 @@ def _beside(path: Path, pattern: str) -> list[Path]:
 
 
 def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
-    """The end of a pod, by how much it may be too late, and whether it is only when it was last seen."""
+    """Returns the end of a pod, how much too late it may be, and True if it is only the last sample."""
     completed, final = pod.end(), pod.final()
     if completed is not None:
         return max(completed, start), 0, False
@@ -128,7 +129,7 @@ def _end(pod: Pod, start: int) -> tuple[int, int, bool]:
 
 
 def _reason(pod: Pod, interval: int, *, gone: bool) -> str:
-    """Why a pod is no job of the trace; empty if it is one."""
+    """Returns the reason why a pod is no job of the trace; empty if it is one."""
     if pod.owner_kind in _NO_JOB:
         return f"of a {pod.owner_kind}, which every node has"
     if pod.started is None:
@@ -147,7 +148,7 @@ def _job_of(pod: Pod, owner: KubeJob | None) -> tuple[str, str, int]:
 
 
 def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> KubeJob | None:
-    """The Job of a pod: of those of its name the last one that was made before it."""
+    """Returns the Job of a pod: the last one with its name that was made before the pod."""
     if pod.owner_kind != "Job" or pod.created is None:
         return None
     known = [job for job in owners.get((pod.namespace, pod.owner), ()) if job.created <= pod.created]
@@ -155,13 +156,13 @@ def _owner(pod: Pod, owners: Mapping[tuple[str, str], Sequence[KubeJob]]) -> Kub
 
 
 def _queue(job: _Job, options: Mapping[str, Any]) -> str:
-    """The queue in the labels of the pod or of its Job, else the namespace."""
+    """Returns the queue in the labels of the pod or of its Job, or else the namespace."""
     own = job.pod.queue or (job.owner.queue if job.owner is not None else "")
     return (own if options["tenant"] == "queue" else "") or job.pod.namespace or "default"
 
 
 def _names(jobs: Sequence[_Job]) -> list[str]:
-    """Namespace and name of each pod; of those with one name the later ones are counted."""
+    """Returns namespace and name of each pod; later ones with the same name get a number."""
     seen: Counter[str] = Counter()
     names = []
     for job in jobs:
@@ -214,7 +215,7 @@ def _notes(
     interval: int,
     options: Mapping[str, Any],
 ) -> Iterator[str]:
-    """What was assumed, and what the samples cannot tell."""
+    """Yields the assumptions, and the facts that the samples cannot show."""
     seconds = f"{interval / SECOND:g} s"
     yield f"each pod is a job of its own; samples are {seconds} apart"
     if options["arrival"] == "job":
@@ -224,7 +225,10 @@ def _notes(
     without = {(pod.namespace, pod.owner) for pod in pods}
     unseen = sum(key not in without for key in owners)
     if unseen:
-        yield f"{unseen:,} Jobs have no pod in the answers: theirs lived between two samples, or never were"
+        yield (
+            f"{unseen:,} Jobs have no pod in the answers: their pods lived between two samples, or "
+            "never existed"
+        )
     by_phase = [job for job in jobs if job.late]
     if by_phase:
         most = max(job.late for job in by_phase)
@@ -256,7 +260,7 @@ def _notes(
             yield f"there is no {metric}: {says}"
     odd = sorted({name for job in jobs for name in job.pod.amounts() if "_" in name})
     if odd:
-        yield f"resources are called as Prometheus has them, with _ for other signs: {', '.join(odd)[:200]}"
+        yield f"resources keep their names of Prometheus, with _ for other characters: {', '.join(odd)[:200]}"
     nameless = sum(not pod.uid for pod in pods)
     if nameless:
         yield f"{nameless:,} pods have no label uid: several pods with one name count as one"

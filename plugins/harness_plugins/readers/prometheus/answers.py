@@ -26,12 +26,12 @@ _UP = "up"
 
 @dataclass
 class Samples:
-    """What answers hold.
+    """The content of answers.
 
     Attributes:
         series: metric -> labels of a series -> time in microseconds -> value.
         times: all times of samples.
-        ignored: what was not read -> how many series.
+        ignored: reason for ignoring series -> the number of series.
     """
 
     series: dict[str, dict[Labels, dict[int, float]]] = field(default_factory=dict)
@@ -40,10 +40,10 @@ class Samples:
 
 
 def read_answers(paths: list[Path]) -> Samples:
-    """The samples of all answers in files; pages that overlap give each sample once.
+    """Reads the samples of all answers in files; pages that overlap give each sample once.
 
     Raises:
-        TraceError: what is no answer, or answers an error; every fault is named.
+        TraceError: content that is no answer, or an answer that is an error; the message names every fault.
     """
     found = Samples()
     for path in paths:
@@ -57,7 +57,7 @@ def read_answers(paths: list[Path]) -> Samples:
 
 
 def _documents(path: Path) -> Iterator[Any]:
-    """The JSON values of a file, one after the other."""
+    """Yields the JSON values of a file, one after the other."""
     text = text_of(path)
     at = 0
     while at < len(text):
@@ -117,7 +117,7 @@ def _series(series: Any, place: str, found: Samples, faults: list[Fault]) -> Non
 
 
 def _sample(item: Any) -> tuple[int, float] | None:
-    """A time in microseconds and a value of `[1795318779.424, "1"]`."""
+    """Returns a time in microseconds and a value from a pair like `[1795318779.424, "1"]`."""
     if not (isinstance(item, list) and len(item) == 2 and isinstance(item[1], str)):
         return None
     time = item[0]
@@ -130,9 +130,9 @@ def _sample(item: Any) -> tuple[int, float] | None:
 
 
 def _own(metric: Mapping[str, str]) -> Labels:
-    """The labels that the exporter gave, without those of the scrape.
+    """Returns the labels that the exporter gave, without those of the scrape.
 
-    Without `honor_labels` a scrape puts its own `namespace` and `pod` in their place and keeps them as
+    Without `honor_labels`, a scrape sets its own `namespace` and `pod`. It keeps the exporter's as
     `exported_namespace` and `exported_pod`.
     """
     plain = {name: value for name, value in metric.items() if name not in _ABOUT_EXPORTER}

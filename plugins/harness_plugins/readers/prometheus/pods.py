@@ -1,4 +1,4 @@
-"""Samples of kube-state-metrics as pods: when each was made, ran and was gone, and what it asked for."""
+"""Samples of kube-state-metrics as pods: their creation, run and end, and their requests."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _MOST = 2**62
 
 
 class Final(NamedTuple):
-    """When a pod came into its final phase, which is between two times.
+    """The time when a pod came into its final phase, which lies between two samples.
 
     Attributes:
         after: its last sample in another phase, or its start if that is later.
         first: its first sample in the final phase.
-        seen_before: whether it was scraped in another phase at all.
+        seen_before: True if it was scraped in another phase at all.
     """
 
     after: int
@@ -40,20 +40,20 @@ class Final(NamedTuple):
 
 @dataclass
 class Pod:
-    """A pod as it was scraped; times are microseconds, None where no sample says them.
+    """A pod as it was scraped; times are microseconds, or None if no sample gives them.
 
     Attributes:
-        namespace, name, uid: what it is called; the uid is empty where the labels lack it.
-        created: when the API server made it.
-        scheduled: when it had a node.
-        started: when its kubelet took it on.
+        namespace, name, uid: its identity; the uid is empty if the labels lack it.
+        created: the time when the API server made it.
+        scheduled: the time when it had a node.
+        started: the time when its kubelet accepted it.
         completed: the last end of its containers.
-        completion_seen: when that was last seen.
+        completion_seen: the last time that this was scraped.
         phases: time of a sample -> its phase then.
         seen: the last sample of any of its series.
         owner_kind, owner: its controller.
-        queue, priority_class: of its labels and its info.
-        requests: resource -> container -> amount; of init containers under `init`.
+        queue, priority_class: from its labels and its info.
+        requests: resource -> container -> amount; `init` has those of init containers.
     """
 
     namespace: str
@@ -75,20 +75,21 @@ class Pod:
 
     @property
     def phase(self) -> str:
-        """The last one that was seen; empty if none was."""
+        """The last phase that was seen; empty if none was."""
         return self.phases[max(self.phases)] if self.phases else ""
 
     def end(self) -> int | None:
-        """When its containers had all ended, if a sample of their times says so.
+        """Returns the time when all its containers had ended, if a sample of their times gives it.
 
-        A container that starts again takes the time of its end with it. So the time counts only in a final
-        phase, or, where phases are not known, if it was there to the last.
+        When a container starts again, the time of its end disappears. So the time counts only in a final
+        phase. If phases
+        are not known, it counts only if it was there to the last sample.
         """
         final = self.phase in _FINAL if self.phases else self.completion_seen >= self.seen
         return self.completed if final else None
 
     def final(self) -> Final | None:
-        """When its phase became final, where it is: a pod that was evicted may have no other end."""
+        """Returns when its phase became final, if it did: an evicted pod may have no other end."""
         if self.phase not in _FINAL:
             return None
         before = max((time for time, phase in self.phases.items() if phase not in _FINAL), default=None)
@@ -97,7 +98,7 @@ class Pod:
         return Final(max(known, self.started or 0), first, before is not None)
 
     def amounts(self) -> dict[str, int]:
-        """What it asks for: all containers together, or its largest init container if that is more."""
+        """Returns its requests: all containers together, or its largest init container if that is more."""
         found: dict[str, int] = {}
         for resource in sorted({*self.requests, *self.init}):
             together = sum(self.requests.get(resource, {}).values(), Fraction(0))
@@ -108,7 +109,7 @@ class Pod:
 
 
 def pods_of(samples: Samples) -> list[Pod]:
-    """All pods that were scraped, in the order in which they were made."""
+    """Returns all pods that were scraped, in the order in which they were made."""
     pods: dict[tuple[str, str, str], Pod] = {}
     for metric, series in samples.series.items():
         if not metric.startswith("kube_pod_"):
@@ -126,7 +127,7 @@ def pods_of(samples: Samples) -> list[Pod]:
 
 
 def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, float]) -> None:
-    """What one series says of a pod."""
+    """Adds the facts of one series to a pod."""
     last = max(values)
     if metric in _TIMES:
         setattr(pod, _TIMES[metric], _time(values[last]))
@@ -151,7 +152,7 @@ def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, flo
 
 
 def _time(seconds: float) -> int | None:
-    """A value in seconds since 1970 as microseconds; None where it is no time that can be."""
+    """Converts a value in seconds since 1970 to microseconds; None if it cannot be a time."""
     return round(seconds * SECOND) if 0 <= seconds <= LATEST else None
 
 
@@ -160,9 +161,9 @@ class KubeJob:
     """A Job of batch/v1; one name may have several, one after the other.
 
     Attributes:
-        namespace, name: what it is called.
-        created: when it was made, in microseconds.
-        queue: of its labels.
+        namespace, name: its namespace and name.
+        created: the time when it was made, in microseconds.
+        queue: the queue in its labels.
     """
 
     namespace: str
@@ -172,7 +173,7 @@ class KubeJob:
 
 
 def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
-    """Namespace and name -> Jobs of that name in order: a created time that changes is a new Job."""
+    """Returns namespace and name -> Jobs with that name in order: a new created time means a new Job."""
     queues = {
         (own.get("namespace", ""), own.get("job_name", "")): own.get(QUEUE_LABEL, "")
         for own in map(dict, samples.series.get("kube_job_labels", {}))
@@ -191,7 +192,7 @@ def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
 
 
 def interval_of(samples: Samples) -> int:
-    """The usual time between two samples of a series, in microseconds; 0 if there are no two."""
+    """Returns the usual time between two samples of a series, in microseconds; 0 if there are no two."""
     gaps: list[int] = []
     for series in samples.series.values():
         for values in series.values():
@@ -200,7 +201,7 @@ def interval_of(samples: Samples) -> int:
 
 
 def silences(samples: Samples, interval: int) -> Iterator[tuple[int, int]]:
-    """Spans of two intervals and more in which nothing at all was scraped."""
+    """Yields spans of two intervals and more in which nothing at all was scraped."""
     if interval:
         for earlier, later in pairwise(sorted(samples.times)):
             if later - earlier >= 2 * interval:

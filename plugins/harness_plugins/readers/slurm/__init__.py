@@ -1,7 +1,8 @@
-"""Reads what Slurm's accounting answers: `sacct -P` as people ask it, and `sacct --json`.
+"""Reads the output of Slurm's accounting: `sacct -P` in the forms that people use, and `sacct --json`.
 
-The rules are those of Slurm's database: a row is a run of a job, of a task of an array or of a component of a
-heterogeneous job. A requeue gives a new row with a new `Submit`; steps are parts of jobs.
+The rules are those of Slurm's database. A row is one run of a job, of a task of an array, or of a component
+of a
+heterogeneous job. A requeue gives a new row with a new `Submit`. Steps are parts of jobs.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _REPEATED = "rows that repeat another one, as dumps of overlapping times have th
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a dump; requeued jobs become one job, and components of heterogeneous jobs its pod sets.
+    """Reads a dump; requeued jobs become one job, and components of heterogeneous jobs its pod sets.
 
     Raises:
-        TraceError: no such dump, columns that are missing, or malformed rows, all of them named.
+        TraceError: a file that is no dump, missing columns, or malformed rows; the message names them all.
         ClusterError: the list of QOS cannot be read or is malformed.
-        OptionError: a time zone that is not known.
+        OptionError: an unknown time zone.
     """
     clock = Clock(_zone(options["timezone"]))
     dump = _dump(path, clock)
@@ -97,6 +98,6 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise OptionError(
-            f"option timezone: {name!r} is no time zone that is known here",
+            f"option timezone: {name!r} is not a known time zone",
             hint="such as Europe/Berlin or UTC",
         ) from error

@@ -10,28 +10,28 @@ from harness.base.units import INT64_MAX
 
 MIB = 2**20
 _SCALE = {"": MIB, "K": 2**10, "M": MIB, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
-"""Memory without a suffix is in MiB, as `--noconvert` and JSON have it."""
+"""Bytes per suffix; memory without a suffix is in MiB, as in `--noconvert` and JSON."""
 
 _MEMORY = re.compile(r"([0-9]{1,18})(\.[0-9]{1,9})?([KMGTPE]?)(?:i?B)?")
 _COUNT = re.compile(r"[0-9]{1,18}")
 _GPU = "gres/gpu"
 _OF_A_JOB = ("gres/", "license/", "bb/")
 _MOST = {"cpu": 10**9, "node": 10**6, _GPU: 10**6}
-"""More of them than any machine has are a mistake, and would not fit what is computed with them."""
+"""Limits; a larger number is a mistake, as no machine has so many, and would overflow later computations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tres:
-    """What a whole job asks for or holds; None is what is not said.
+    """The amounts that a whole job requests or holds; None if not given.
 
     Attributes:
-        cpus: CPUs as Slurm counts them: threads, where a core has several.
+        cpus: CPUs as Slurm counts them: threads, if a core has several.
         memory: bytes.
-        nodes: over how many nodes.
+        nodes: the number of nodes.
         gpus: devices, over all nodes.
-        models: types of GPUs that are named.
-        others: further devices and licences that are named, which a trace does not ask for.
-        rounded: whether the memory was cut to two decimals when it was printed.
+        models: the named types of GPUs.
+        others: further named devices and licences; a trace does not request them.
+        rounded: True if the memory was cut to two decimals when it was printed.
     """
 
     cpus: int | None = None
@@ -43,7 +43,7 @@ class Tres:
     rounded: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything is said at all."""
+        """Returns True if anything is given at all."""
         return self != _NOTHING
 
 
@@ -52,10 +52,10 @@ _NOTHING = Tres()
 
 @lru_cache(maxsize=1 << 16)
 def tres_of_text(text: str) -> Tres:
-    """The TRES of a cell such as `billing=4,cpu=2,gres/gpu:a100=1,gres/gpu=1,mem=4G,node=1`.
+    """Returns the TRES of a cell such as `billing=4,cpu=2,gres/gpu:a100=1,gres/gpu=1,mem=4G,node=1`.
 
     Raises:
-        ValueError: not such a text, with what is wrong.
+        ValueError: the text has another form; the message says what is wrong.
     """
     counts: dict[str, int] = {}
     rounded = False
@@ -73,10 +73,11 @@ def tres_of_text(text: str) -> Tres:
 
 
 def tres_of_counts(counts: dict[str, int], *, rounded: bool = False) -> Tres:
-    """The TRES of amounts by name, memory in bytes.
+    """Returns the TRES of amounts by name, with memory in bytes.
 
     GPUs occur twice, as `gres/gpu` and once for each type as `gres/gpu:TYPE`. The first is the sum of the
-    others, so that these count only where it is missing.
+    others. So
+    these count only if the first is missing.
     """
     typed = {name: amount for name, amount in counts.items() if name.startswith(f"{_GPU}:")}
     gpus = counts.get(_GPU, sum(typed.values()) if typed else None)
@@ -109,10 +110,10 @@ def _count(name: str, text: str) -> int:
 
 
 def memory_of(text: str) -> tuple[int, bool]:
-    """Bytes of `1024M`, `9999G`, `1.50G` or `700`, and whether the number was rounded for print.
+    """Returns bytes of `1024M`, `9999G`, `1.50G` or `700`, and whether the number was rounded for print.
 
     Raises:
-        ValueError: not such an amount.
+        ValueError: the text is not such an amount.
     """
     found = _MEMORY.fullmatch(text)
     if not found:
@@ -128,10 +129,12 @@ def memory_of(text: str) -> tuple[int, bool]:
 
 
 def requested_memory(text: str, cpus: int | None, nodes: int | None) -> tuple[int | None, bool]:
-    """Bytes of a whole job in the column `ReqMem`: older versions end it with `c` a CPU or `n` a node.
+    """Returns the memory of a whole job, in bytes, from the column `ReqMem`.
+
+    Older versions append `c` for memory per CPU, or `n` for memory per node.
 
     Raises:
-        ValueError: not such an amount.
+        ValueError: the text is not such an amount.
     """
     if text in ("", "0", "?"):
         return None, False

@@ -1,4 +1,4 @@
-"""The lines of `sacct -P` as cells: any delimiter, names that hold the delimiter or a line break."""
+"""Splits the lines of `sacct -P` into cells: any delimiter, and names with the delimiter or a line break."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FREE = (
     "JobName", "Comment", "AdminComment", "SystemComment", "SubmitLine", "WorkDir", "WCKey", "Container",
     "Extra", "FailedNode", "StdErr", "StdIn", "StdOut",
 )  # fmt: skip
-"""Columns of whatever text users write; `sacct` does not quote it."""
+"""Columns with free text from users; `sacct` does not quote it."""
 
 _FIRST = re.compile(r"([A-Za-z]+)([^A-Za-z]+)")
 _BEGINS = re.compile(r"[0-9]+(?:[_+.][^|]*)?[^A-Za-z0-9 ]")
@@ -30,18 +30,18 @@ _JOINED = 200
 
 
 Meaning = Callable[[Sequence[str], Sequence[str]], Hashable | None]
-"""What cells under names of columns mean but for names and comments; None for what is no row."""
+"""Returns the meaning of cells under column names, apart from names and comments; None for an invalid row."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What `sacct -P` printed.
+    """The output of `sacct -P`.
 
     Attributes:
         path: the file.
-        names: of its columns.
-        lines: cells of each row, with the number of its line.
-        counted: sentence -> how many rows it concerns, known when all lines were taken.
+        names: the names of its columns.
+        lines: the cells of each row, with the number of its line.
+        counted: sentence -> the number of rows that it concerns, known once all lines are read.
     """
 
     path: Path
@@ -51,15 +51,15 @@ class Table:
 
 
 def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
-    """The rows of a file of `sacct -P` or `-p`.
+    """Opens the rows of a file of `sacct -P` or `-p`.
 
     Args:
         path: the file.
-        faults: where lines that are no rows are added.
-        meaning: tells which cells of a row with too many belong to a name.
+        faults: lines that are not rows are added here.
+        meaning: in a row with too many cells, finds the cells that belong to a name.
 
     Raises:
-        TraceError: a file that has no head of columns, with what to ask `sacct` for.
+        TraceError: the file has no head of columns; the message says what to ask `sacct` for.
     """
     lines = lines_of(path, contents(path))
     number, first = next(lines)
@@ -93,7 +93,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
 
 _ASK = f"ask with {COMMAND}"
 _NAMED = "rows with the delimiter in a name or comment were told apart by what the other columns can hold"
-_BROKEN = "lines go on a name or comment that has line breaks"
+_BROKEN = "lines continue a name or comment with line breaks"
 _HEADS = "further heads, as files that were joined have them"
 
 
@@ -111,7 +111,7 @@ class _Splitter:
     trailing: bool
 
     def rows(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
-        """The cells of every line, or of lines that a line break in a name tore apart."""
+        """Yields the cells of every line; lines that a line break in a name tore apart are joined."""
         waiting: list[tuple[int, str]] = []
         goes_on = False
         for number, line in lines:
@@ -172,7 +172,7 @@ class _Splitter:
         yield number, cells
 
     def _told_apart(self, cells: list[str]) -> list[str] | None:
-        """Cells of a row with too many, joined so that they mean something, if that is one thing only."""
+        """Joins the cells of a row with too many; returns None unless exactly one meaning fits."""
         free = self._free
         surplus = len(cells) - len(self.names)
         found: dict[Hashable, list[str]] = {}

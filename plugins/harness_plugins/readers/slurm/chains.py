@@ -1,7 +1,8 @@
-"""Rows of one job put together: its runs after requeues, its sizes after a change, its components.
+"""Joins the rows of one job: its runs after requeues, its sizes after a change, its components.
 
-The database keeps a row for each run of a job (`sacct -D`), all with one number. A number can
-also be given again, after the controller lost its state or counted to the end.
+The database keeps a row for each run of a job (`sacct -D`), all with one number. A number can also be given
+again,
+after the controller lost its state or its count reached the end.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from harness_plugins.readers.slurm.record import (
 )
 
 _BACK_OFF = 121 * SECOND
-"""How long a requeued job waits before it is eligible again: the lifetime of its credential, by default
-120 s, and a second (Slurm's `job_mgr.c`)."""
+"""The wait of a requeued job before it is eligible again (Slurm's `job_mgr.c`).
+
+It is the lifetime of its credential, by default 120 s, and a second.
+"""
 
 _REMEMBERED = 300 * SECOND
-"""For how long a controller remembers a job that has ended and can requeue it, by default (`MinJobAge`)."""
+"""The default time that a controller remembers an ended job, and can requeue it (`MinJobAge`)."""
 
 _GOES_ON = (REQUEUED, RESIZING, PREEMPTED, NODE_FAIL)
 _NOT_OVER = (PENDING, RUNNING, SUSPENDED)
@@ -39,7 +42,7 @@ class Run:
     """One run of a job.
 
     Attributes:
-        first: its row, or of a job that was resized the first one: what it began with.
+        first: its row; for a resized job the first row, with its initial size.
         last: its row with the end.
     """
 
@@ -48,23 +51,23 @@ class Run:
 
     @property
     def start(self) -> int:
-        """When it began."""
+        """The start of the run."""
         assert self.first.start is not None
         return self.first.start
 
     @property
     def end(self) -> int | None:
-        """When it ended; None if it has not, or nobody knows."""
+        """The end of the run; None if it has not ended, or nobody knows."""
         return self.last.end if self.last.ended else None
 
     @property
     def work(self) -> int | None:
-        """How long it worked, without suspension."""
+        """The time that it worked, without suspension."""
         return self.last.work
 
     @property
     def resized(self) -> bool:
-        """Whether what it held was changed; where only its last row is known, Submit is after Start."""
+        """True if its allocation was changed; if only its last row is known, Submit is after Start."""
         submit, start = self.last.submit, self.last.start
         return self.first is not self.last or (submit is not None and start is not None and submit > start)
 
@@ -75,8 +78,8 @@ class Chain:
 
     Attributes:
         records: its rows.
-        runs: those of them that held something.
-        again: how often its number had been given before.
+        runs: the runs in them that held something.
+        again: the number of times its number had been given before.
     """
 
     records: tuple[Record, ...]
@@ -85,7 +88,7 @@ class Chain:
 
     @property
     def identity(self) -> Identity:
-        """What it is called, as its last row has it: a task of an array is named when it is split off."""
+        """Its identity in its last row: a task of an array gets its name when it is split off."""
         return self.records[-1].identity
 
     @property
@@ -95,34 +98,34 @@ class Chain:
 
     @property
     def submit(self) -> int | None:
-        """When it was first submitted: each requeue overwrites the time of its own row."""
+        """The time of its first submission; each requeue overwrites the time of its own row."""
         return min((record.submit for record in self.records if record.submit is not None), default=None)
 
     @property
     def eligible(self) -> int | None:
-        """When its first run could first be considered."""
+        """The time when its first run could first be considered."""
         begun = self.runs[0].first if self.runs else self.records[0]
         return begun.eligible
 
     @property
     def backed_off(self) -> bool:
-        """Whether its first row here looks like one after a requeue, by the time until it was eligible."""
+        """True if its first row here looks like one after a requeue, by the time until it was eligible."""
         submit, eligible = self.records[0].submit, self.records[0].eligible
         return submit is not None and eligible is not None and eligible - submit == _BACK_OFF
 
     @property
     def preemptions(self) -> int:
-        """How many of its runs were preempted."""
+        """The number of its runs that were preempted."""
         return sum(run.last.state == PREEMPTED for run in self.runs)
 
     @property
     def goes_on(self) -> bool:
-        """Whether it was requeued, and how it ended is not in the rows."""
+        """True if it was requeued, and the rows do not show its end."""
         return bool(self.runs) and self.last.state in (PENDING, REQUEUED)
 
 
 def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
-    """The jobs that rows are of, in the order of their first rows, and how many rows repeat another one."""
+    """Returns the jobs of rows, in the order of their first rows, and the number of repeated rows."""
     rows: dict[tuple[str, str, int | None], list[Record]] = {}
     for record in records:
         identity = record.identity
@@ -138,14 +141,14 @@ def chains_of(records: Iterable[Record]) -> tuple[list[Chain], int]:
 
 
 def _life(record: Record) -> tuple[int, bool, int]:
-    """The place of a row among those of its job."""
+    """Returns the key that sorts the rows of one job."""
     known = (record.submit, record.eligible, record.start, record.end)
     begun = next((time for time in known if time is not None), 0)
     return begun, record.start is None, record.start or 0
 
 
 def _without_repeated(rows: Sequence[Record]) -> list[Record]:
-    """Rows without those that another one of the same run stands for, as in dumps of overlapping windows."""
+    """Returns rows without duplicates of the same run, as in dumps of overlapping windows."""
     if len(rows) == 1:
         return list(rows)
     by_submission: dict[int | None, list[Record]] = {}
@@ -163,7 +166,7 @@ def _without_repeated(rows: Sequence[Record]) -> list[Record]:
 
 
 def _split(rows: Sequence[Record]) -> list[Chain]:
-    """The jobs that had one number, one after the other."""
+    """Returns the jobs that had one number, one after the other."""
     lives: list[list[Record]] = []
     for row in rows:
         if lives and _continues(lives[-1][-1], row):
@@ -174,7 +177,7 @@ def _split(rows: Sequence[Record]) -> list[Chain]:
 
 
 def _continues(before: Record, row: Record) -> bool:
-    """Whether a row is of the same job as the row before it, which has the same number."""
+    """Returns True if a row is of the same job as the row before it, which has the same number."""
     if before.state in (REQUEUED, RESIZING):
         return True
     if before.end is None and before.submit is not None and before.submit == row.submit:
@@ -208,10 +211,11 @@ def _runs(rows: Sequence[Record]) -> tuple[Run, ...]:
 
 
 def cut_to_window(records: Sequence[Record]) -> set[int]:
-    """Places in the list of rows whose start or end `sacct -T` made up.
+    """Returns the places in the list of rows for which `sacct -T` made up a start or end.
 
-    It gives jobs that have not ended an end, that of its window. It gives jobs that started before its window
-    the window's start. No job that ended is later or earlier than these.
+    A job that has not ended gets the end of the window as its end. A job that started before the window gets
+    the
+    window's start. No ended job is later or earlier than these.
     """
     ends = {row.end for row in records if row.state in _NOT_OVER and row.end is not None}
     if not ends:

@@ -26,10 +26,10 @@ _FLAGS = frozenset((REQUEUED, RESIZING, "COMPLETING", "REQUEUE_HOLD", "SPECIAL_E
 
 
 def read_document(path: Path) -> Dump:
-    """The records of a file of `sacct --json`.
+    """Reads the records of a file of `sacct --json`.
 
     Raises:
-        TraceError: not such a file, or malformed entries, all of them named.
+        TraceError: a file of another kind, or malformed entries; the message names them all.
     """
     document = read_json(path)
     jobs = document.get("jobs") if isinstance(document, Mapping) else None
@@ -65,7 +65,7 @@ class _Entry:
         self._faults = faults
 
     def record(self) -> Record | None:
-        """The allocation; None, and faults, where it is none."""
+        """Returns the allocation; None, and faults, if it is none."""
         before = len(self._faults)
         times = self._map("time")
         number = self._number(self._job, "job_id")
@@ -108,7 +108,7 @@ class _Entry:
         )
 
     def _label(self, number: int) -> str:
-        """`JobID` as `sacct -P` prints it."""
+        """Returns `JobID` as `sacct -P` prints it."""
         array, het = self._map("array"), self._map("het")
         of_array, task = self._number(array, "job_id"), self._number(array, "task_id")
         of_het, offset = self._number(het, "job_id"), self._number(het, "job_offset")
@@ -119,9 +119,11 @@ class _Entry:
         return f"{of_array}_{task}" if of_array and task is not None else str(number)
 
     def _state(self, *, ended: bool) -> tuple[str, bool]:
-        """The state, beside which newer versions list flags, and whether somebody cancelled it.
+        """Returns the state, and whether somebody cancelled the job.
 
-        A flag is the state of a run that is over: what waits after a requeue has it too.
+        Newer versions list flags beside the state.
+
+        A flag is the state of a run that is over. A job that waits after a requeue has it too.
         """
         current = self._map("state").get("current")
         words = [current] if isinstance(current, str) else current if isinstance(current, list) else []
@@ -150,12 +152,12 @@ class _Entry:
         return tres_of_counts(counts)
 
     def _time(self, times: Mapping[str, Any], name: str) -> int | None:
-        """Microseconds since 1970; 0 is none."""
+        """Returns microseconds since 1970; None for 0."""
         seconds = self._number(times, name)
         return seconds * SECOND if seconds else None
 
     def _number(self, holder: Mapping[str, Any], name: str) -> int | None:
-        """A whole number, plain or in an object that says whether it is set; None for one that is not."""
+        """Returns a whole number, plain or in an object with the key `set`; None for one that is not set."""
         value = holder.get(name)
         if isinstance(value, Mapping):
             if not value.get("set") or value.get("infinite"):

@@ -1,4 +1,4 @@
-"""What the numbers of jobs tell of what a dump does not show: numbers in no row, overwritten submissions."""
+"""Facts outside a dump that job numbers reveal: numbers in no row, overwritten submissions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from harness_plugins.readers.slurm.record import Record
 
 
 def missing_numbers(records: Iterable[Record]) -> int:
-    """How many numbers between the first and the last of each cluster are in no row.
+    """Counts the numbers between the first and the last of each cluster that are in no row.
 
-    Every job, task that was split off and component of a heterogeneous job takes one.
+    Every job, every task that was split off, and every component of a heterogeneous job takes one.
     """
     seen: dict[str, set[int]] = {}
     for record in records:
@@ -20,7 +20,7 @@ def missing_numbers(records: Iterable[Record]) -> int:
 
 
 def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
-    """How many arrays have gaps in the numbers of their tasks, and how many numbers these are."""
+    """Returns how many arrays have gaps in the numbers of their tasks, and how many numbers are missing."""
     arrays: dict[tuple[str, str], set[int]] = {}
     for record in records:
         identity = record.identity
@@ -31,11 +31,13 @@ def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
 
 
 def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
-    """Clusters and numbers of jobs whose earliest row cannot have their first submission.
+    """Returns clusters and numbers of jobs whose earliest row cannot have their first submission.
 
-    Numbers are given in the order of submission, but for tasks of arrays that are split off later. A job that
-    was submitted after one with a larger number was therefore requeued or resized. That the first numbers of
-    all are the last jobs of all means that numbers began anew instead.
+    Numbers are given in the order of submission, except for tasks of arrays that are split off later. So a
+    job that
+    was submitted after one with a larger number was requeued or resized. But if the smallest numbers of all
+    belong to
+    the latest jobs of all, the numbers began anew instead.
     """
     first: dict[str, dict[int, int]] = {}
     for record in records:
@@ -64,7 +66,7 @@ def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
 
 
 def _without_new_beginning(late: Sequence[int], submits: dict[int, int]) -> list[int]:
-    """Late numbers without those with which the counting began anew."""
+    """Removes from late numbers those with which the counting began anew."""
     flagged = set(late)
     prefix: list[int] = []
     for number in sorted(submits):

@@ -1,4 +1,4 @@
-"""Chains of rows as jobs of a trace; what is none is counted by the reason."""
+"""Turns chains of rows into jobs of a trace; chains that are no jobs are counted by the reason."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Job:
     """A job of the trace.
 
     Attributes:
-        name: unique in the trace.
+        name: a name that is unique in the trace.
         label: `JobID`, for people.
-        chain: its rows; of a heterogeneous job those of its first component.
+        chain: its rows; for a heterogeneous job those of its first component.
         components: all components; a plain job has one.
-        submit: when it arrives in the trace.
-        duration: how long it runs there.
+        submit: its arrival in the trace.
+        duration: its run time there.
         pods: name of a pod set -> its pods.
-        over: whether it has ended.
+        over: True if it has ended.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Job:
 
 
 def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Counter[str]) -> list[Job]:
-    """The jobs of a dump, in the order of their arrival.
+    """Returns the jobs of a dump, in the order of their arrival.
 
     Args:
-        chains: of its rows.
-        options: of the reader.
-        left_out: where rows that are no job of their own are counted, by reason.
+        chains: the chains of its rows.
+        options: the options of the reader.
+        left_out: counts, by reason, rows that are not a job of their own.
     """
     found: list[tuple[tuple[Chain, ...], int, int]] = []
     for components in _heterogeneous(chains):
@@ -84,7 +84,7 @@ def jobs_of(chains: Sequence[Chain], options: Mapping[str, Any], left_out: Count
 
 
 def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
-    """Chains by themselves, and the components of one heterogeneous job together, in their order."""
+    """Groups the components of one heterogeneous job, in their order; other chains stay by themselves."""
     groups: dict[Any, list[Chain]] = {}
     for place, chain in enumerate(chains):
         identity = chain.identity
@@ -94,7 +94,7 @@ def _heterogeneous(chains: Sequence[Chain]) -> list[tuple[Chain, ...]]:
 
 
 def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
-    """Why a chain is no job of the trace; empty if it is one."""
+    """Returns the reason why a chain is no job of the trace; empty if it is one."""
     last = chain.last
     if chain.submit is None and chain.eligible is None:
         return "without a time of submission"
@@ -106,7 +106,7 @@ def _reason(chain: Chain, options: Mapping[str, Any]) -> str:
     if _unfinished(chain):
         if options["unfinished"] == "drop":
             if chain.goes_on:
-                return "requeued, and waiting again or without a row of how they went on"
+                return "requeued, and waiting again or without a later row"
             return "running or suspended when sacct was asked: how long they run is not known"
         if run.work is None and (options["unfinished"] == "elapsed" or last.limit is None):
             return "not ended, and without ElapsedRaw"
@@ -131,7 +131,7 @@ def _never_ran(chain: Chain) -> str:
 
 
 def _unfinished(chain: Chain) -> bool:
-    """Whether a job that has run is not over: it runs, is suspended, or was requeued."""
+    """Returns True if a job that has run is not over: it runs, is suspended, or was requeued."""
     if not chain.runs:
         return False
     return chain.goes_on or (chain.runs[-1].end is None and chain.last.state != CANCELLED)
@@ -147,7 +147,10 @@ def _duration(chain: Chain, options: Mapping[str, Any]) -> int:
 
 
 def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
-    """Unique names: numbers, labels for tasks that share one, with the cluster and counted where need be."""
+    """Returns unique names: numbers, or labels for tasks that share one.
+
+    The cluster and a count are added if necessary.
+    """
     clusters = {components[0].last.cluster for components in jobs}
     numbers: Counter[tuple[str, str, int]] = Counter()
     plain: list[tuple[str, str, int]] = []
@@ -167,14 +170,14 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """What counts of a run, what it was granted or what it asked for, and the other of the two."""
+    """Returns the amounts of a run that count, granted or requested, and then the other ones."""
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested
 
 
 def _pod_sets(components: Sequence[Chain], options: Mapping[str, Any]) -> Iterator[tuple[str, Pods]]:
-    """The pods of the last run of all components; one that never ran has none."""
+    """Yields the pods of the last run of all components; a component that never ran has none."""
     for chain in components:
         if not chain.runs:
             continue

@@ -1,4 +1,4 @@
-"""What a reading of Slurm's accounting did and cannot know, in sentences with how many jobs each concerns."""
+"""Notes on the assumptions and limits of a reading of Slurm's accounting, each with its number of jobs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def notes_of(
     priorities: Mapping[str, int] | None,
     lost: Callable[[Job], bool],
 ) -> tuple[str, ...]:
-    """Every convention and every doubt.
+    """Returns a sentence for every convention and every doubt.
 
     Args:
-        jobs: of the trace.
-        dump: what it was made of.
-        clock: which has read its times.
-        options: of the reader.
+        jobs: the jobs of the trace.
+        dump: the dump that they were made of.
+        clock: the clock that has read its times.
+        options: the options of the reader.
         priorities: QOS -> priority, if they were given.
-        lost: whether earlier rows of a job are not in the dump.
+        lost: returns True if earlier rows of a job are not in the dump.
     """
     return (
         *_about_times(jobs, clock, options),
@@ -52,7 +52,7 @@ def _count(jobs: Sequence[Job], holds: Callable[[Job], object]) -> int:
 
 
 def _many(jobs: Sequence[Job], holds: Callable[[Job], object], says: str) -> Iterator[str]:
-    """A sentence that begins with how many jobs it concerns, if there are any."""
+    """Yields a sentence that begins with the number of jobs it concerns, if there are any."""
     count = _count(jobs, holds)
     if count:
         yield f"{count:,} jobs {says}"
@@ -78,7 +78,7 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
 
 
 def _about_columns(dump: Dump) -> Iterator[str]:
-    """Notes on a trace whose dump lacks columns."""
+    """Yields notes on a trace whose dump lacks columns."""
     if "AllocTRES" in dump.lacks:
         yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from the request"
     if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
@@ -242,7 +242,7 @@ def _span(chain: Chain) -> tuple[int, int | None]:
 
 
 def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
-    """What the rows tell of jobs that are not among them."""
+    """Yields notes on jobs that the rows suggest but do not contain."""
     numbers = missing_numbers(records)
     if numbers:
         yield (

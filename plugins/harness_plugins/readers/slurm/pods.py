@@ -1,4 +1,4 @@
-"""What a whole job holds as pods on its nodes: one on each, together exactly as much as the job."""
+"""The amounts of a whole job as pods: one on each of its nodes, together exactly the amounts of the job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Pods:
     """Equal pods.
 
     Attributes:
-        count: how many.
+        count: the number of pods.
         each: resource -> amount of one; cpu in millicores, memory in bytes.
         selector: labels that their nodes must have.
     """
@@ -29,11 +29,11 @@ class Pods:
 
 
 def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
-    """What a job needs of each resource, all nodes together, and its nodes.
+    """Returns the amount of each resource that a job needs, over all nodes, and its number of nodes.
 
     Args:
-        held: what counts.
-        asked: what stands in for what `held` does not say.
+        held: the amounts that count.
+        asked: the amounts that replace those missing in `held`.
     """
     cpus = asked.cpus if held.cpus is None else held.cpus
     memory = asked.memory if held.memory is None else held.memory
@@ -47,7 +47,10 @@ def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
 def _shares(
     totals: tuple[int, ...], nodes: int, units: tuple[int, ...]
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """How many nodes hold how much of each: as even as whole units allow, larger shares on the same nodes."""
+    """Returns numbers of nodes with their shares.
+
+    Shares are as even as whole units allow, with larger shares of all resources on the same nodes.
+    """
     whole = [total // (nodes * unit) * unit for total, unit in zip(totals, units, strict=True)]
     more = [(total - nodes * each) // unit for total, each, unit in zip(totals, whole, units, strict=True)]
     found: list[tuple[int, tuple[int, ...]]] = []
@@ -62,14 +65,14 @@ def _shares(
 
 
 def pods_of(amounts: Mapping[str, int], nodes: int, models: tuple[str, ...]) -> Iterator[Pods]:
-    """The pods of a job: of more than one kind if its amounts do not divide by its nodes.
+    """Yields the pods of a job; they are of several kinds if its amounts do not divide by its nodes.
 
-    How much each node really held is not in the accounting: all is spread as evenly as it can be.
+    The accounting does not have the real amounts of each node. So everything is spread as evenly as possible.
 
     Args:
-        amounts: resource -> what the job needs in all.
-        nodes: on how many nodes.
-        models: types of GPUs that it asked for; only one type can be asked of a node.
+        amounts: resource -> the total that the job needs.
+        nodes: the number of nodes.
+        models: types of GPUs that it requested; a node can be asked for only one type.
     """
     names = tuple(amounts)
     units = tuple(1000 if name == CPU else 1 for name in names)

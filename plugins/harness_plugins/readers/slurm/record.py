@@ -1,4 +1,4 @@
-"""One allocation as Slurm's database has it: a run of a job, of a task of an array, or of a component."""
+"""One allocation in Slurm's database: a run of a job, of a task of an array, or of a component."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness_plugins.readers.slurm.amounts import Tres
 PENDING, RUNNING, SUSPENDED, CANCELLED = "PENDING", "RUNNING", "SUSPENDED", "CANCELLED"
 REQUEUED, RESIZING, PREEMPTED, NODE_FAIL = "REQUEUED", "RESIZING", "PREEMPTED", "NODE_FAIL"
 NO_TIME = ("", "Unknown", "None", "N/A", "0")
-"""Words for no time: not yet, never, and what `%s` or JSON may have in their place."""
+"""Words for a missing time: not yet, never, and their equivalents in `%s` and JSON."""
 
 _LABEL = re.compile(
     r"(?P<base>[0-9]{1,18})(?:_(?P<task>[0-9]{1,18})|_\[(?P<tasks>[^\]]{1,9999})\]|\+(?P<offset>[0-9]{1,9}))?"
@@ -32,15 +32,15 @@ _LONGEST_MINUTES = 100 * 365 * 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What an allocation is called.
+    """The identity of an allocation.
 
     Attributes:
-        number: the database's own number, `JobIDRaw`; empty where it was not asked for.
+        number: the database's own number, `JobIDRaw`; empty if it was not asked for.
         label: `JobID`, for people.
         base: the number in the label: of the array, the heterogeneous job, or the job.
-        task: which task of an array; None for none.
+        task: the task of an array; None for none.
         tasks: `5-9%2` for tasks that were not split off yet.
-        offset: which component of a heterogeneous job; None for none.
+        offset: the component of a heterogeneous job; None for none.
     """
 
     number: str
@@ -53,7 +53,7 @@ class Identity:
 
 @lru_cache(maxsize=1 << 12)
 def identity_of(number: str, label: str) -> Identity:
-    """The identity in the cells `JobIDRaw` and `JobID`, where either may be empty.
+    """Returns the identity in the cells `JobIDRaw` and `JobID`; either may be empty.
 
     Raises:
         ValueError: neither is one.
@@ -74,30 +74,32 @@ def identity_of(number: str, label: str) -> Identity:
 
 
 def is_step(name: str) -> bool:
-    """Whether a name is that of a step of a job: `13.batch`, `35_2.0`, `83+0.extern`."""
+    """Returns True for the name of a step of a job: `13.batch`, `35_2.0`, `83+0.extern`."""
     return _STEP.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One allocation; times and spans are microseconds, times since 1970 in UTC; None is what is not said.
+    """One allocation.
+
+    Times and spans are microseconds; times count from 1970 in UTC. None means that the value is not given.
 
     Attributes:
-        place: where it stands in the source, for messages.
-        cluster: its cluster; empty where that was not asked for.
-        identity: what it is called.
+        place: its place in the source, for messages.
+        cluster: its cluster; empty if that was not asked for.
+        identity: its identity.
         state: the first word, without `by 1003`.
-        by: whether the state says who cancelled it.
-        submit: when it was submitted, or after a requeue when that was.
-        eligible: when it could first be considered.
-        start, end: when it started and ended.
-        elapsed: what it worked, without suspension.
-        suspended: how long it was suspended.
+        by: True if the state says who cancelled it.
+        submit: the time of its submission, or of its requeue.
+        eligible: the time when it could first be considered.
+        start, end: its start and its end.
+        elapsed: the time that it worked, without suspension.
+        suspended: the time that it was suspended.
         limit: its time limit; None also for no limit.
-        restarts: how often it was requeued, which only newer versions say.
-        allocated: what it was granted; nothing until it started.
-        requested: what it asked for.
-        assigned: whether it has nodes; None where nothing says so.
+        restarts: the number of times it was requeued, in newer versions only.
+        allocated: the amounts granted; nothing until it started.
+        requested: the amounts requested.
+        assigned: True if it has nodes; None if nothing says so.
     """
 
     place: str
@@ -124,19 +126,19 @@ class Record:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over; rows that `sacct -T` cut have an end and are not."""
+        """True if it is over; rows that `sacct -T` cut have an end and are not over."""
         return self.end is not None and self.state not in (PENDING, RUNNING, SUSPENDED)
 
     @property
     def ran(self) -> bool:
-        """Whether it held anything: a job that was refused after its submission has a start and no node."""
+        """True if it held anything; a job refused after its submission has a start and no node."""
         if self.start is None or self.state == PENDING:
             return False
         return self.assigned is not False
 
     @property
     def work(self) -> int | None:
-        """How long it worked."""
+        """The time that it worked."""
         if self.elapsed is not None or self.end is None or self.start is None:
             return self.elapsed
         return max(0, self.end - self.start - self.suspended)
@@ -144,14 +146,14 @@ class Record:
 
 @dataclass
 class Dump:
-    """What a source of allocations holds.
+    """The content of a source of allocations.
 
     Attributes:
-        records: one an allocation and run.
-        read: how many rows the source has.
+        records: one for each allocation and run.
+        read: the number of rows in the source.
         left_out: reason -> rows that are no allocations.
         notes: sentences about the source.
-        lacks: columns that it does not have and a trace is the better for.
+        lacks: columns that it does not have, and that would improve a trace.
     """
 
     records: list[Record]
@@ -165,12 +167,13 @@ STEPS = "steps, which are parts of jobs"
 
 
 class Clock:
-    """Reads times: seconds since 1970, or ISO 8601, which without an offset are local times of one zone.
+    """Reads times: seconds since 1970, or ISO 8601; without an offset they are local times of one zone.
 
     Attributes:
-        local: how many times had no offset.
-        doubtful: how many of these are in the hour that a change of clocks skips or repeats. Of a repeated
-            hour the first is meant, unless the job would end before it started.
+        local: the number of times without an offset.
+        doubtful: the number of these in an hour that a change of clocks skips or repeats. In a repeated hour,
+            the first
+            is taken, unless the job would end before it started.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -179,10 +182,12 @@ class Clock:
         self.doubtful = 0
 
     def time(self, text: str, since: int | None = None) -> int | None:
-        """The time of a cell, None for `Unknown` and its like; after `since` if a repeated hour allows it.
+        """Returns the time of a cell; None for `Unknown` and similar words.
+
+        In a repeated hour, the time after `since` is taken if possible.
 
         Raises:
-            ValueError: no time.
+            ValueError: the cell is not a time.
         """
         if text in NO_TIME:
             return None
@@ -219,10 +224,10 @@ def _microseconds(moment: datetime) -> int:
 
 
 def span_of(text: str) -> int:
-    """Microseconds of `[days-][hours:]minutes:seconds`.
+    """Returns microseconds of `[days-][hours:]minutes:seconds`.
 
     Raises:
-        ValueError: not such a text.
+        ValueError: the text has another form.
     """
     found = _SPAN.fullmatch(text)
     if not found:
@@ -232,10 +237,10 @@ def span_of(text: str) -> int:
 
 
 def limit_of(text: str) -> int | None:
-    """The time limit in a cell of minutes or a span; None for `UNLIMITED` and for a partition's own.
+    """Returns the time limit in a cell of minutes or a span; None for `UNLIMITED` and for a partition's own.
 
     Raises:
-        ValueError: no time limit.
+        ValueError: the text is not a time limit.
     """
     if text in ("", "UNLIMITED", "INFINITE", "Partition_Limit"):
         return None
@@ -245,7 +250,7 @@ def limit_of(text: str) -> int | None:
 
 
 def minutes_of(minutes: int) -> int | None:
-    """Microseconds of a time limit; None for one longer than a century, Slurm's numbers for none."""
+    """Returns microseconds of a time limit; None above a century, for Slurm's numbers that mean no limit."""
     return minutes * MINUTE if minutes <= _LONGEST_MINUTES else None
 
 

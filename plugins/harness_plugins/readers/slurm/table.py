@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1)  # times are UTC throughout
 
 
 def tenant_of(job: Job, tenant: str) -> str:
-    """The job's partition, account, QOS or user; empty where the dump does not say."""
+    """Returns the job's partition, account, QOS or user; empty if the dump does not say."""
     value: str = getattr(job.chain.last, tenant)
     return value
 
@@ -33,13 +33,13 @@ def frame_of(
     priorities: Mapping[str, int] | None,
     restarts: Callable[[Job], int | None],
 ) -> pl.DataFrame:
-    """One row a pod set.
+    """Returns the table with one row for each pod set.
 
     Args:
         jobs: the jobs.
-        options: of the reader.
+        options: the options of the reader.
         priorities: QOS -> priority; None for no priorities.
-        restarts: how often a job was requeued; None where the dump cannot tell.
+        restarts: returns the number of times a job was requeued; None if the dump cannot show it.
     """
     rows = [(job, name) for job in jobs for name in job.pods]
     counts = [len(job.pods) for job in jobs]
@@ -116,12 +116,12 @@ def _priority(
 
 
 def _preemptions(job: Job, restarts: Callable[[Job], int | None]) -> int | None:
-    """How often it was preempted; unknown where runs may be missing."""
+    """Returns the number of times it was preempted; None if runs may be missing."""
     return None if restarts(job) is None else job.chain.preemptions
 
 
 def _runs(job: Job, options: Mapping[str, Any]) -> str | None:
-    """The runs of a job that had several, as JSON; amounts are those of all components."""
+    """Returns the runs of a job that had several, as JSON; amounts are those of all components."""
     if len(job.chain.runs) == 1:
         return None
     return json.dumps([_run(place, run, job, options) for place, run in enumerate(job.chain.runs)])
@@ -146,5 +146,5 @@ def _run(place: int, run: Run, job: Job, options: Mapping[str, Any]) -> dict[str
 
 
 def _iso(time: int | None) -> str | None:
-    """A time as text in UTC."""
+    """Returns a time as text in UTC."""
     return None if time is None else f"{_EPOCH + timedelta(microseconds=time):%Y-%m-%dT%H:%M:%SZ}"

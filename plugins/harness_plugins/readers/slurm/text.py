@@ -1,4 +1,4 @@
-"""`sacct -P` as records: every cell that is used is checked, and what is wrong is named by its line."""
+"""`sacct -P` as records: every cell that is used is checked, and faults are named with their lines."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _NEEDED = (
     ("JobIDRaw", "JobID"), ("State",), ("Submit", "Eligible"), ("Start",), ("End",),
     ("AllocTRES", "ReqTRES", "AllocCPUS", "NCPUS", "ReqCPUS"),
 )  # fmt: skip
-"""Of each of these one must be there."""
+"""Groups of columns; one of each group must be there."""
 
 _NO_NODES = ("None assigned", "None", "")
 _COUNT_MOST = 10**9
 
 
 def read_text(path: Path, clock: Clock) -> Dump:
-    """The records of a file of `sacct -P`.
+    """Reads the records of a file of `sacct -P`.
 
     Raises:
-        TraceError: columns that are missing, or malformed lines, all of them named.
+        TraceError: missing columns, or malformed lines; the message names them all.
     """
     faults: list[Fault] = []
     table = open_cells(path, faults, _meaning)
@@ -74,7 +74,7 @@ def _require_columns(path: Path, names: Sequence[str]) -> None:
 
 
 def _meaning(names: Sequence[str], cells: Sequence[str]) -> Hashable | None:
-    """What a row says but for the job's name; None for cells that are no row."""
+    """Returns the content of a row apart from the job's name; None for cells that are no row."""
     faults: list[Fault] = []
     row = _Row(names, Clock(UTC), faults)
     if row.is_step(cells):
@@ -95,11 +95,11 @@ class _Row:
         self._cells: Sequence[str] = ()
 
     def is_step(self, cells: Sequence[str]) -> bool:
-        """Whether a row is a step: its name has a dot, as `13.batch` and `35_2.0`."""
+        """Returns True if a row is a step: its name has a dot, as in `13.batch` and `35_2.0`."""
         return any(is_step(cells[place]) for place in self._ids)
 
     def record(self, line: int, cells: Sequence[str]) -> Record | None:
-        """The allocation of a row; None, and faults, where it is none."""
+        """Returns the allocation of a row; None, and faults, if it is none."""
         self._line, self._cells = line, cells
         before = len(self._faults)
         number, label = self._text("JobIDRaw"), self._text("JobID")
@@ -145,7 +145,7 @@ class _Row:
         )
 
     def _amounts(self) -> tuple[Tres, Tres]:
-        """What it was granted and what it asked for, of TRES and where these do not say of other columns."""
+        """Returns the granted and the requested amounts, from TRES or otherwise from other columns."""
         allocated = self._parsed("AllocTRES", tres_of_text) or Tres()
         requested = self._parsed("ReqTRES", tres_of_text) or Tres()
         nodes = self._first("NNodes", "ReqNodes") if requested.nodes is None else requested.nodes
@@ -166,7 +166,7 @@ class _Row:
         return allocated, requested
 
     def _assigned(self, allocated: Tres) -> bool | None:
-        """Whether it has nodes, by whichever column says so."""
+        """Returns True if it has nodes, from the first column that shows it; None if none does."""
         if "AllocTRES" in self._places:
             return bool(allocated)
         if "NodeList" in self._places:
@@ -180,7 +180,10 @@ class _Row:
         return "" if place is None else self._cells[place]
 
     def _parsed(self, name: str, parse: Callable[[str], T]) -> T | None:
-        """What a cell means; None where it is empty or not there, and with a fault where it is malformed."""
+        """Returns the parsed content of a cell.
+
+        None if it is empty or absent, and with a fault if it is malformed.
+        """
         text = self._text(name)
         if not text:
             return None
@@ -197,7 +200,7 @@ class _Row:
         return self._parsed(name, _whole)
 
     def _first(self, *names: str) -> int | None:
-        """The first of these columns that says a number."""
+        """Returns the number in the first of these columns that has one."""
         return next((count for name in names if (count := self._count(name)) is not None), None)
 
     def _fault(self, name: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""One column of a trace as a mapping makes it of the terms of a table."""
+"""One column of a trace, made by a mapping from the terms of a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AMOUNTS = {
     "memory": _BYTES,
     "ephemeral-storage": _BYTES,
 }
-_NEGATIVE = {"duration": "is before it began", "requested_time": "is less than nothing"}
+_NEGATIVE = {"duration": "is before it began", "requested_time": "is negative"}
 _NEVER_EMPTY = ("job_id", "queue")
 
 
@@ -38,22 +38,22 @@ class Cell:
     """One column of a trace.
 
     Args:
-        name: of the column, or `total.RESOURCE`; any other name is a column of texts.
-        source: what it is made of.
-        table: its columns.
-        clock: of times without a zone.
-        numbers: whether texts without a unit are numbers of seconds where a time is needed.
+        name: the name of the column, or `total.RESOURCE`; any other name is a column of texts.
+        source: the expression that it is made of.
+        table: the columns of the table.
+        clock: reads times without a zone.
+        numbers: True if texts without a unit are numbers of seconds, for columns that hold times.
 
     Attributes:
         name: the same.
         source: the same.
-        columns: of the table, which take part.
-        terms: what it is worked out with, and which rows' cells mean nothing.
+        columns: the columns of the table that take part.
+        terms: the conversions that compute it, with the rows whose cells are invalid.
         expr: its values.
 
     Raises:
-        LanguageError: the source is not of what the table has.
-        ValueError: a form of times that does not say which moment is meant.
+        LanguageError: the source does not fit the table.
+        ValueError: a form of times that does not fix the moment.
     """
 
     def __init__(self, name: str, source: Source, table: Columns, clock: Clock, *, numbers: bool) -> None:
@@ -102,7 +102,7 @@ class Cell:
         return self._checked(terms.span(value, term, scale).expr).cast(pl.Duration("us"))
 
     def _checked(self, expr: pl.Expr) -> pl.Expr:
-        self.terms.doubt(expr < 0, only(self.source.term), _NEGATIVE.get(self.name, "is less than nothing"))
+        self.terms.doubt(expr < 0, only(self.source.term), _NEGATIVE.get(self.name, "is negative"))
         return expr
 
     def _amount(self) -> pl.Expr:
@@ -143,11 +143,13 @@ class Cell:
         return self._joined(self.source.term)
 
     def _joined(self, term: Term) -> pl.Expr:
-        """Texts of several terms with slashes between them."""
+        """Joins texts of several terms with slashes."""
         if not isinstance(term, Sum):
             return self.terms.text(term)
         if term.sign < 0:
-            raise LanguageError(f"takes one text from another, in {named(term)}; + joins them with a slash")
+            raise LanguageError(
+                f"subtracts one text from another, in {named(term)}; + joins them with a slash"
+            )
         return pl.concat_str(self._joined(term.left), self._joined(term.right), separator="/")
 
     def _scale(self, known: Mapping[str, int]) -> int:
@@ -158,7 +160,7 @@ class Cell:
         return known[unit]
 
     def _constant(self, constant: str) -> pl.Expr:
-        """A text, a duration such as `5m`, pairs, or a whole number in the schema's unit."""
+        """Returns a text, a duration such as `5m`, pairs, or a whole number in the schema's unit."""
         match self._kind:
             case Kind.STRING:
                 return pl.lit(constant)
@@ -177,6 +179,6 @@ class Cell:
 
 
 def _are_texts(term: Term, types: Mapping[str, pl.DataType]) -> bool:
-    """Whether a term is a sum of several columns, all of texts: then these are instants."""
+    """Returns True if a term is a sum of several columns, all of texts: then these are instants."""
     names = list(columns_of(term))
     return isinstance(term, Sum) and len(names) > 1 and all(types[name] == pl.String for name in names)

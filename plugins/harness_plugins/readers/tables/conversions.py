@@ -1,4 +1,4 @@
-"""What a table's cells and the values of terms are worth: numbers, instants, spans, true or false."""
+"""Converts a table's cells and the values of terms to numbers, instants, spans, true or false."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from harness_plugins.readers.tables.times import INSTANT_UNITS, Clock
 from harness_plugins.readers.tables.values import ROW, WIDE, Columns, Doubt, Kind, Value, named, only
 
 _MOST = 2**62
-"""Whole numbers beyond are out of range: two of them still have a difference."""
+"""The largest whole number in range; two such numbers still have a difference."""
 
 
 class Conversions:
-    """Values as what is needed of them, for one column of a trace and a table of these types.
+    """Converts values to the needed kind, for one column of a trace and a table of these types.
 
-    What one value needs of another is a step of its own, worked out once: the cost grows with the terms
-    alone.
+    A value that depends on another is a step of its own, computed once. So the cost grows only with the
+    number of
+    terms.
 
     Args:
-        table: its columns, one of the types that the readers of files make.
-        unit: of the source, "" for none.
-        clock: of times without a zone.
-        instants: whether texts and numbers of differences are instants.
+        table: its columns, each with one of the types that the readers of files produce.
+        unit: the unit of the source, "" for none.
+        clock: reads times without a zone.
+        instants: True if texts and numbers of differences are instants.
 
     Attributes:
-        doubts: what the rows of a table may fail, in the order in which it was asked.
-        twice: column -> which of its times stand in an hour that occurs twice.
+        doubts: the checks that rows of a table may fail, in the order in which they were made.
+        twice: column -> its times that lie in an hour that occurs twice.
     """
 
     def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
@@ -41,7 +42,7 @@ class Conversions:
         self.twice: dict[str, pl.Expr] = {}
 
     def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
-        """Expressions of these terms for a table, the numbers of its rows, and the doubts, from `0` on."""
+        """Computes expressions of these terms, row numbers, and the doubts (from `0` on) for a table."""
         plan = frame.lazy()
         for step in self._steps:
             plan = plan.with_columns(step)
@@ -52,13 +53,13 @@ class Conversions:
         ).collect()
 
     def kept(self, expr: pl.Expr) -> pl.Expr:
-        """What a step of its own works out."""
+        """Makes an expression a step of its own, and returns its result."""
         name = f"\0{len(self._steps)}"
         self._steps.append(expr.alias(name))
         return pl.col(name)
 
     def number(self, value: Value, term: Term) -> Value:
-        """A value as a number: texts are read as such."""
+        """Converts a value to a number; texts are read as such."""
         if value.kind is Kind.TEXT:
             return Value(Kind.NUMBER, self.read(value, term, text_number, "is not a number"), DECIMALS)
         if value.kind is Kind.NOTHING:
@@ -68,7 +69,7 @@ class Conversions:
         return value
 
     def instant(self, value: Value, term: Term) -> Value:
-        """A value as an instant: texts are read by the unit, and a number counts from 1970."""
+        """Converts a value to an instant: texts are read by the unit, and a number counts from 1970."""
         if value.kind is Kind.NOTHING:
             return Value(Kind.INSTANT, value.expr.cast(pl.Int64))
         if value.kind is Kind.TEXT and self.unit.partition("-")[0] != "unix":
@@ -81,7 +82,7 @@ class Conversions:
         return value
 
     def span(self, value: Value, term: Term, scale: int) -> Value:
-        """A value as a span of time; a number counts `scale` microseconds."""
+        """Converts a value to a span of time; a number counts `scale` microseconds."""
         if value.kind in (Kind.NUMBER, Kind.TEXT):
             return Value(Kind.SPAN, self.scaled(self.number(value, term), scale, 1, term))
         if value.kind is Kind.NOTHING:
@@ -91,7 +92,7 @@ class Conversions:
         return value
 
     def flag(self, value: Value, term: Term) -> pl.Expr:
-        """A value as true or false: of texts some words say it."""
+        """Converts a value to true or false; some words mean these in texts."""
         if value.kind is Kind.TEXT:
             return self.kept(self.read(value, term, flagged, "is neither true nor false"))
         if value.kind is Kind.NOTHING:
@@ -101,7 +102,7 @@ class Conversions:
         return value.expr
 
     def column(self, name: str) -> Value:
-        """What a column of the table is in each row."""
+        """Returns the value of a column of the table in each row."""
         dtype, cell = self.table.types[name], pl.col(self.table.names[name])
         if dtype.is_integer():
             return Value(Kind.NUMBER, cell.cast(WIDE))
@@ -123,33 +124,33 @@ class Conversions:
         return Value(Kind.NOTHING, cell)
 
     def scaled(self, value: Value, scale: int, by: int, term: Term) -> pl.Expr:
-        """A number times `scale` and divided by `by`, as the nearest whole number of 64 bits."""
+        """Returns a number times `scale` and divided by `by`, as the nearest whole number of 64 bits."""
         below = by * 10**value.decimals
         found = self.bounded(value.expr, scale, term)
         return self.fitting(found if below == 1 else (found + below // 2) // below, term)
 
     def bounded(self, expr: pl.Expr, scale: int, term: Term) -> pl.Expr:
-        """A product that is not beyond 128 bits."""
+        """Returns a product that fits in 128 bits."""
         good = expr.abs() <= 2**126 // scale
         self.doubt(expr.is_not_null() & ~good, only(term), "is out of range")
         return pl.when(good).then(expr) * scale
 
     def fitting(self, expr: pl.Expr, term: Term) -> pl.Expr:
-        """A whole number of 64 bits, small enough for differences."""
+        """Returns a whole number of 64 bits, small enough for differences."""
         expr = self.kept(expr)
         good = expr.abs() <= _MOST
         self.doubt(expr.is_not_null() & ~good, only(term), "is out of range")
         return self.kept(pl.when(good).then(expr).cast(pl.Int64))
 
     def read(self, value: Value, term: Term, read: Callable[[pl.Expr, Keep], pl.Expr], says: str) -> pl.Expr:
-        """What texts say, by a function that answers null for those that mean nothing."""
+        """Reads texts with a function that returns null for invalid ones."""
         cell = self.kept(value.expr.str.strip_chars())
         found = self.kept(read(cell, self.kept))
         self.doubt(cell.is_not_null() & found.is_null(), only(term), says)
         return found
 
     def _moment(self, value: Value, term: Term) -> pl.Expr:
-        """Texts as microseconds since 1970, by the unit, and in the zone where they say none."""
+        """Reads texts as microseconds since 1970, by the unit, and in the clock's zone if they have none."""
         cell = self.kept(value.expr.str.strip_chars())
         when = self.clock.read(cell, self.unit)
         local, moment = self.kept(when.local), self.kept(when.fixed)
@@ -162,5 +163,5 @@ class Conversions:
         return self.kept(pl.coalesce(moment, earlier))
 
     def doubt(self, rows: pl.Expr, column: str, says: str) -> None:
-        """Rows whose cells mean nothing; null is no."""
+        """Adds a doubt for rows with invalid cells; null counts as no doubt."""
         self.doubts.append(Doubt(rows.fill_null(value=False), column, says))

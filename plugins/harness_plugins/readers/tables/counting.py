@@ -1,4 +1,4 @@
-"""Which rows of a table count: conditions that each must meet, and the last one of each job."""
+"""The rows of a table that count: conditions that each must meet, and the last row of each job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ from harness_plugins.readers.tables.values import ROW, Kind, Value
 
 
 def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
-    """Of the rows of one job the one with the greatest value, the last of equal ones; and how many go."""
+    """Keeps for each job the row with the greatest value, the last of equal ones.
+
+    Returns how many were dropped.
+    """
     term = parse_term(mapping.latest)
     terms = Terms(rows.columns, "", clock, instants=False)
     try:
@@ -39,7 +42,7 @@ def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFram
     except LanguageError as error:
         raise TraceError(mapping.name, [Fault("latest", str(error))]) from error
     if value.kind in (Kind.LIST, Kind.FLAG, Kind.NOTHING):
-        what = f"{mapping.latest} is {value.kind.value}, which has no greatest"
+        what = f"{mapping.latest} is {value.kind.value}, which has no greatest value"
         raise TraceError(mapping.name, [Fault("latest", what)])
     found = terms.worked_out(rows.frame, name=name, by=value.expr)
     raise_doubts(rows, [Made("latest", mapping.latest, list(columns_of(term)), terms, found)])
@@ -50,7 +53,7 @@ def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFram
 
 
 def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
-    """Texts as instants where all of them are; None where they are none."""
+    """Returns texts as instants if all of them are instants; None otherwise."""
     terms = Terms(rows.columns, "", clock, instants=True)
     value = terms.instant(terms.value(term), term)
     found = terms.worked_out(rows.frame, at=value.expr)
@@ -63,7 +66,7 @@ def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
 def unmet(
     rows: Rows, frame: pl.DataFrame, mapping: TableMapping, clock: Clock
 ) -> Iterator[tuple[str, pl.Expr]]:
-    """Each condition as the reason for which rows are left out that do not meet it."""
+    """Yields, for each condition, the reason for leaving out rows, and the rows that do not meet it."""
     terms = Terms(rows.columns, "", clock, instants=False)
     conditions = []
     for text, condition in mapping.where:
@@ -83,12 +86,12 @@ def unmet(
 
 
 def text_of(mapping: TableMapping) -> str:
-    """The conditions of a mapping as one."""
+    """Joins the conditions of a mapping into one."""
     return " and ".join(text for text, _ in mapping.where)
 
 
 def _holds(condition: Condition, terms: Terms) -> pl.Expr:
-    """Whether a condition holds; null where a value that it asks about is not there."""
+    """Returns True if a condition holds; null if one of its values is missing."""
     match condition:
         case IsNull(term):
             value = terms.value(term)

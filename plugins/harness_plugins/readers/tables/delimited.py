@@ -1,4 +1,4 @@
-"""Text with delimiters as columns of texts: cells in quotes may hold line breaks, an empty one is null."""
+"""Text with delimiters as columns of texts: cells in quotes may hold line breaks, an empty cell is null."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TABS = (".tsv", ".tab")
 
 
 def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
-    """The columns of a text that are wanted.
+    """Reads the wanted columns of a text.
 
     Args:
-        path: for messages, and for a tab by its suffix.
-        data: what the file holds.
-        pick: which of its columns are wanted.
-        delimiter: between its cells; "" is a tab in files of tabs, else a comma.
-        header: whether the first line has the names; else they are the columns' numbers, from 1.
+        path: the file, for messages, and for a tab by its suffix.
+        data: the content of the file.
+        pick: chooses the columns to read.
+        delimiter: the character between cells; "" is a tab in files of tabs, or else a comma.
+        header: True if the first line has the names; otherwise they are the columns' numbers, from 1.
 
     Raises:
-        TraceError: names that stand there twice, rows with too few or too many cells, or what is no text.
+        TraceError: repeated names, rows with too few or too many cells, or content that is no text.
     """
     delimiter = delimiter or ("\t" if any(each in _TABS for each in path.suffixes) else ",")
     _check_text(path, data)
@@ -77,7 +77,7 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
 
 
 def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> list[str]:
-    """The columns of a text, by its first record.
+    """Returns the columns of a text, from its first record.
 
     Raises:
         TraceError: the record is no text, or names a column twice.
@@ -100,10 +100,10 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
 
 
 def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:
-    """A quote that is never closed would make one cell of all that follows.
+    """Refuses a quote that is never closed: it would make one cell of everything after it.
 
     Raises:
-        TraceError: there is one; names the line where its row begins.
+        TraceError: there is one; the message names the line where its row begins.
     """
     if data.count(b'"') % 2 == 0:
         return

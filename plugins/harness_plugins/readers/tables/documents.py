@@ -18,25 +18,26 @@ _EXACT = 2**53
 
 
 def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> Part:
-    """The columns of a JSON document, or of lines with one object each, that are wanted.
+    """Reads the wanted columns of a JSON document, or of lines with one object each.
 
     Args:
-        path: for messages.
-        data: what the file holds.
-        pick: which of its columns are wanted.
-        inside: the list inside each element that has the rows; "" where elements are the rows.
+        path: the file, for messages.
+        data: the content of the file.
+        pick: chooses the columns to read.
+        inside: the list inside each element that has the rows; "" if elements are the rows.
 
     Raises:
-        TraceError: what is no JSON, no object, or neither numbers nor texts alone.
+        TraceError: invalid JSON, an element that is no object, or a column with values besides numbers and
+            texts.
     """
     return _part(path, list(_records(path, data, inside)), pick)
 
 
 def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
-    """The first objects of a JSON document, or of lines with one each.
+    """Returns the first objects of a JSON document, or of lines with one each.
 
     Raises:
-        ValueError: they are neither.
+        ValueError: the data are neither.
     """
     text = data.decode()
     try:
@@ -49,7 +50,7 @@ def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
 
 
 def inner_list(records: Sequence[dict[str, Any]]) -> str:
-    """The list inside each element that has objects; "" where there is none, or more than one."""
+    """Returns the list inside each element that has objects; "" if there is none, or more than one."""
     inner = [
         name
         for name in (records[0] if records else {})
@@ -63,7 +64,7 @@ def _has_objects(value: Any) -> bool:
 
 
 def table_of(path: Path, records: Sequence[dict[str, Any]], inside: str) -> pl.DataFrame:
-    """Objects as a table, without columns that are neither numbers nor texts."""
+    """Returns objects as a table, without columns that are neither numbers nor texts."""
     rows = list(_rows(path, records, inside))
     has = list(dict.fromkeys(name for row in rows for name in row))
     columns = []
@@ -88,7 +89,10 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 
 
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
-    """The objects of a JSON document, or of lines with one each; `inside` names the list that has them."""
+    """Yields the objects of a JSON document, or of lines with one each.
+
+    `inside` names the list that has them.
+    """
     try:
         document = [parse_json(data.decode(), nan_is_null=True)]
         if isinstance(document[0], list):
@@ -101,7 +105,7 @@ def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
 
 
 def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str, Any]]:
-    """The elements of a document, or the objects of the list inside each, with what stands around it."""
+    """Yields the elements of a document, or the objects of the list inside each, with outer values added."""
     for place, each in enumerate(document, start=1):
         several = [each]
         if inside and isinstance(each, dict):
@@ -129,7 +133,7 @@ def _lines(path: Path, data: bytes) -> Iterator[Any]:
 
 
 def _series(path: Path, name: str, values: list[Any]) -> pl.Series:
-    """The values of a JSON column in one type: numbers beside texts become texts."""
+    """Returns the values of a JSON column in one type: numbers beside texts become texts."""
     kinds = {type(value) for value in values if value is not None}
     if not kinds:
         return pl.Series(name, values, pl.Null)

@@ -1,4 +1,4 @@
-"""Cells that mean nothing of their kind, named by file, row, column and value."""
+"""Cells that are invalid for their kind, named by file, row, column and value."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from harness_plugins.readers.tables.terms import Terms
 from harness_plugins.readers.tables.values import ROW, Doubt
 
 _SHOWN = 1000
-_REMEDY = "unless() and below() take values that mean none away, and where: leaves rows out"
+_REMEDY = "unless() and below() remove values that mean none, and where: leaves rows out"
 
 
 class Made(NamedTuple):
-    """What was made of the rows of a table.
+    """A computed part of the rows of a table.
 
     Attributes:
-        name: what it is: a column of a trace, or a key of a mapping.
-        text: what it is made of.
-        columns: of the table, which take part.
-        terms: what it was worked out with.
-        found: what these gave.
+        name: a column of a trace, or a key of a mapping.
+        text: the expression that it is made of.
+        columns: the columns of the table that take part.
+        terms: the terms that computed it.
+        found: the result of these terms.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Made(NamedTuple):
 
 
 def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
-    """Name every cell that means nothing, by its file, row, column, value and unit.
+    """Names every invalid cell by its file, row, column, value and unit.
 
     Raises:
         TraceError: there are any.
@@ -54,7 +54,7 @@ def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
 
 
 def _said(rows: Rows, row: int, made: Made, doubt: Doubt) -> str:
-    """What is wrong with a row."""
+    """Returns a message about the fault of a row."""
     unit = f", in {made.terms.unit}," if made.terms.unit else ""
     if doubt.column:
         cell = rows.cell(row, doubt.column)

@@ -21,7 +21,7 @@ _TAR = (257, b"ustar")
 
 
 def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path]:
-    """The file itself, or those of a folder that a pattern names; then further ones.
+    """Returns the file itself, or those of a folder that match a pattern; then further ones.
 
     Raises:
         TraceError: the folder has none.
@@ -44,10 +44,10 @@ def find_files(path: Path, pattern: str, more: Sequence[Path] = ()) -> list[Path
 
 
 def parts_of(path: Path, mapping: TableMapping) -> Iterator[Part]:
-    """The tables of a file: one, or those in an archive.
+    """Yields the tables of a file: one, or those in an archive.
 
     Raises:
-        TraceError: it cannot be read.
+        TraceError: the file cannot be read.
     """
     if is_parquet(path):
         yield read_parquet(path, parquet_source(path), mapping.pick)
@@ -73,7 +73,7 @@ def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _written(path: Path, data: bytes, mapping: TableMapping) -> Part:
-    """JSON, JSON lines, or text with delimiters: by the first character."""
+    """Reads JSON, JSON lines, or text with delimiters, judged by the first character."""
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
     if data.lstrip()[:1] in (b"{", b"["):

@@ -1,4 +1,4 @@
-"""Which named mapping fits a table that no reader knows, and how it is read then."""
+"""The named mapping that fits a table unknown to all readers, and the command that reads it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from harness_plugins.readers.tables.sample import Sample, sample_of
 from harness_plugins.readers.tables.syntax import columns_of
 
 _FEW = 2
-"""Columns that a table has at least."""
+"""The fewest columns that a table has."""
 
 
 def advise(path: Path) -> str | None:
-    """The command that reads a file or folder; None for what is no table."""
+    """Returns the command that reads a file or folder; None for input that is no table."""
     fits = max(_fitting(path), key=lambda item: item[0], default=None)
     quoted = shlex.quote(str(path))
     if fits is not None:
@@ -39,7 +39,7 @@ def advise(path: Path) -> str | None:
 
 
 def _fitting(path: Path) -> Iterator[tuple[tuple[int, int, str], TableMapping]]:
-    """Named mappings whose columns a table has, each with how well they fit."""
+    """Yields the named mappings whose columns a table has, each with a score of the fit."""
     samples: dict[str, Sample | None] = {}
     for name in named_mappings():
         mapping = read_mapping(name)
@@ -55,7 +55,7 @@ def _fitting(path: Path) -> Iterator[tuple[tuple[int, int, str], TableMapping]]:
 
 
 def _first(path: Path, pattern: str) -> Sample | None:
-    """The first rows of the first file that is a table."""
+    """Returns the first rows of the first file that is a table."""
     try:
         return next((found for each in find_files(path, pattern) if (found := sample_of(each))), None)
     except HarnessError:
@@ -63,7 +63,7 @@ def _first(path: Path, pattern: str) -> Sample | None:
 
 
 def _timely(mapping: TableMapping, frame: pl.DataFrame) -> Iterator[bool]:
-    """For each instant of a trace whether the table has it as the mapping says: typed, or as a number."""
+    """Yields, for each instant of a trace, True if the table has it as mapped: typed, or as a number."""
     for name, source in mapping.columns.items():
         column = column_of(name)
         if column is not None and column.kind is Kind.TIME:

@@ -1,4 +1,4 @@
-"""The functions of the language, of arguments that were worked out before."""
+"""The functions of the language, applied to arguments that were computed before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness_plugins.readers.tables.values import ROW, WIDE, Kind, Value, aligne
 
 
 class Argument(NamedTuple):
-    """An argument of a function: what it is in each row, and how it is written."""
+    """An argument of a function: its value in each row, and its written form."""
 
     value: Value
     term: Term
@@ -26,9 +26,9 @@ Arguments: TypeAlias = Sequence[Argument]
 
 
 def _tres(plan: Conversions, arguments: Arguments) -> Value:
-    """`k=v,k=v`: what the first of the keys stands for, bytes where it has a letter; 0 without it.
+    """Reads `k=v,k=v`: the value of the first of the keys, in bytes if it has a letter; 0 without the key.
 
-    A key that has only types, such as `gres/gpu:v100=2,gres/gpu:a100=1`, is their sum.
+    A key with types only, such as `gres/gpu:v100=2,gres/gpu:a100=1`, is their sum.
     """
     text, source = _of_kind(arguments[0], Kind.TEXT, "tres()"), arguments[0].term
     keys = [text_of(each.term, "a key of tres()") for each in arguments[1:]]
@@ -48,7 +48,7 @@ def _tres(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _of_types(cells: pl.Expr, keys: Sequence[str]) -> pl.Expr:
-    """The sum of `KEY:TYPE=N` for the first key that is there so; null without any."""
+    """Returns the sum of `KEY:TYPE=N` for the first key that occurs in this form; null without any."""
     sums = []
     for key in keys:
         parts = cells.str.extract_all(rf",\s*{re.escape(key)}:[^,:=]+[=:][0-9]{{1,9}}\b")
@@ -58,14 +58,14 @@ def _of_types(cells: pl.Expr, keys: Sequence[str]) -> pl.Expr:
 
 
 def _size(plan: Conversions, arguments: Arguments) -> Value:
-    """Bytes of `85G`, `2366M`, `90000Mn`; null for what a CPU has, such as `4Gc`."""
+    """Returns bytes of `85G`, `2366M`, `90000Mn`; null for an amount per CPU, such as `4Gc`."""
     text = _of_kind(arguments[0], Kind.TEXT, "size()")
     found = plan.read(text, arguments[0].term, sized, "is not a size such as 85G or 2366M")
     return Value(Kind.NUMBER, pl.when(~text.expr.str.strip_chars().str.ends_with("c")).then(found))
 
 
 def _span(plan: Conversions, arguments: Arguments) -> Value:
-    """Time of `P0DT0H30M0S`, `1-02:03:04` and `1 days 02:03:04`."""
+    """Returns the time of `P0DT0H30M0S`, `1-02:03:04` and `1 days 02:03:04`."""
     value, term = arguments[0]
     if value.kind is Kind.SPAN:
         return value
@@ -75,27 +75,27 @@ def _span(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _unless(plan: Conversions, arguments: Arguments) -> Value:
-    """Null where the first is one of the others."""
+    """Returns the first, or null if it is one of the others."""
     value = arguments[0].value
     same = [_equals(plan, arguments[0], each) for each in arguments[1:]]
     return replace(value, expr=pl.when(~pl.any_horizontal(same).fill_null(value=False)).then(value.expr))
 
 
 def _below(plan: Conversions, arguments: Arguments) -> Value:
-    """Null where the first is not below the second."""
+    """Returns the first, or null if it is not below the second."""
     text_of(arguments[1].term, "the bound of below()")
     first, second = aligned([plan.number(*each) for each in arguments])
     return replace(first, expr=pl.when(first.expr < second.expr).then(first.expr))
 
 
 def _first(plan: Conversions, arguments: Arguments) -> Value:
-    """The first that is there."""
+    """Returns the first value that is not null."""
     values = [each.value for each in _alike(plan, arguments)]
     return replace(values[0], expr=pl.coalesce(each.expr for each in values))
 
 
 def _most(plan: Conversions, arguments: Arguments) -> Value:
-    """The largest that is there."""
+    """Returns the largest value that is not null."""
     alike = _alike(plan, arguments)
     values = [each.value for each in alike]
     if values[0].kind is Kind.TEXT:
@@ -106,7 +106,7 @@ def _most(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _count(plan: Conversions, arguments: Arguments) -> Value:
-    """How long a list is."""
+    """Returns the length of a list."""
     del plan
     found = _of_kind(arguments[0], Kind.LIST, "count()")
     if found.kind is Kind.NOTHING:
@@ -115,7 +115,7 @@ def _count(plan: Conversions, arguments: Arguments) -> Value:
 
 
 def _row(plan: Conversions, arguments: Arguments) -> Value:
-    """The row's number in the table, from 1, as a name."""
+    """Returns the row's number in the table, from 1, as a name."""
     del plan, arguments
     return Value(Kind.TEXT, (pl.col(ROW) + 1).cast(pl.String))
 
@@ -126,7 +126,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "tres": _tres, "size": _size, "span": _span, "unless": _unless, "below": _below, "first": _first,
     "most": _most, "count": _count, "row": _row,
 }  # fmt: skip
-"""The functions by the names that `syntax` knows them by."""
+"""The functions, by their names in `syntax`."""
 
 
 def _of_kind(argument: Argument, kind: Kind, who: str) -> Value:
@@ -153,7 +153,7 @@ def _equals(plan: Conversions, argument: Argument, literal: Argument) -> pl.Expr
 
 
 def _alike(plan: Conversions, arguments: Arguments) -> list[Argument]:
-    """Values of one kind, those that are there; numbers have equal decimals."""
+    """Converts the values that are not empty to one kind; numbers get equal decimals."""
     kept = [each for each in arguments if each.value.kind is not Kind.NOTHING] or list(arguments[:1])
     kinds = {each.value.kind for each in kept}
     if Kind.INSTANT in kinds and kinds <= {Kind.INSTANT, Kind.TEXT, Kind.NUMBER}:

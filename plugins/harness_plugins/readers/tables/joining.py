@@ -27,11 +27,11 @@ class Rows:
 
     Attributes:
         root: the file or folder.
-        frame: the columns that are wanted, by names of ours, and the number of each row.
-        columns: these columns, by the names that they have in the files.
+        frame: the wanted columns, under internal names, and the number of each row.
+        columns: these columns, by their names in the files.
         has: all columns of the files.
-        parts: each file, and how many rows the files before it have.
-        twice: column -> how many of its typed times without a zone stand in an hour that occurs twice.
+        parts: each file, and the number of rows in the files before it.
+        twice: column -> the number of its typed times without a zone that lie in an hour that occurs twice.
     """
 
     root: Path
@@ -42,19 +42,19 @@ class Rows:
     twice: Mapping[str, int]
 
     def place(self, row: int) -> str:
-        """Where a row is: its file, if there are several, and its number there from 1."""
+        """Returns the place of a row: its file, if there are several, and its number there from 1."""
         name, before = self.parts[bisect_right(self.parts, row, key=lambda part: part[1]) - 1]
         where = f"row {row - before + 1:,}"
         return f"{name}: {where}" if len(self.parts) > 1 else where
 
     def cell(self, row: int, column: str) -> str | None:
-        """What a row has in a column, as text; None for nothing."""
+        """Returns the value of a row in a column, as text; None if it is empty."""
         value = self.frame[row, self.columns.names[column]]
         return None if value is None else str(value)
 
 
 def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: Clock) -> Rows:
-    """The rows of some files, in their order.
+    """Reads the rows of some files, in their order.
 
     Raises:
         TraceError: a file cannot be read, or a column is in none of them.
@@ -89,7 +89,7 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
 
 
 def _in_zone(path: Path, frame: pl.DataFrame, clock: Clock, twice: Counter[str]) -> pl.DataFrame:
-    """A frame whose typed times without a zone are those of the clock.
+    """Returns a frame in which typed times without a zone are those of the clock.
 
     Raises:
         TraceError: the zone's clocks skip such a time.
@@ -119,7 +119,7 @@ def _missing(name: str, known: Sequence[str]) -> str:
 def _joined(
     root: Path, frames: Sequence[pl.DataFrame], parts: Sequence[tuple[str, int]], wanted: Sequence[str]
 ) -> pl.DataFrame:
-    """Frames one after the other, each column in the widest of its types."""
+    """Puts frames one after the other, each column in the widest of its types."""
     types: dict[str, tuple[pl.DataType, str]] = {}
     for frame, (label, _) in zip(frames, parts, strict=True):
         for name, dtype in frame.schema.items():
@@ -135,7 +135,7 @@ def _joined(
 
 
 def _said(dtype: pl.DataType) -> str:
-    """A type in words."""
+    """Describes a type in words."""
     if dtype.is_numeric():
         return "whole numbers" if dtype.is_integer() else "numbers with decimals"
     said: dict[type[pl.DataType], str] = {
@@ -149,7 +149,7 @@ def _said(dtype: pl.DataType) -> str:
 
 
 def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) -> pl.Series:
-    """A column of all frames; null where one has it not."""
+    """Returns a column of all frames; null for a frame without it."""
     pieces = (
         frame[name].cast(dtype) if name in frame.columns else pl.Series(name, [None] * frame.height, dtype)
         for frame in frames
@@ -158,7 +158,7 @@ def _column_of(frames: Sequence[pl.DataFrame], name: str, dtype: pl.DataType) ->
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
-    """A type that holds what both hold; None where there is none."""
+    """Returns a type that holds the values of both; None if there is none."""
     if one == other or other == pl.Null:
         return one
     if one == pl.Null:
@@ -175,5 +175,5 @@ def _pieces(frames: Sequence[pl.DataFrame], name: str) -> Iterator[pl.Series]:
 
 
 def _is_large(column: pl.Series) -> bool:
-    """Whether a column has whole numbers that no float holds."""
+    """Returns True if a column has whole numbers that no float holds exactly."""
     return column.dtype.is_integer() and bool((column.cast(WIDE).abs() > _EXACT).any())

@@ -1,4 +1,4 @@
-"""The machine of a data set, as a mapping states it: this many equal nodes, and what one has."""
+"""The machine of a data set in a mapping: the number of equal nodes, and the resources of one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 10**6
 
 
 def machine_faults(machine: Any) -> Iterator[Fault]:
-    """What of the key `machine` is none."""
+    """Yields the faults of the key `machine`."""
     if not isinstance(machine, Mapping) or not {"nodes", "node"} <= set(machine) <= set(_KEYS):
         yield Fault("machine", "must have nodes and node, and may have source")
         return
@@ -27,13 +27,13 @@ def machine_faults(machine: Any) -> Iterator[Fault]:
     for resource, amount in machine["node"].items():
         try:
             if to_amount(str(resource), str(amount)) <= 0:
-                yield Fault(f"machine.node.{resource}", f"{amount!r:.40} must be more than nothing")
+                yield Fault(f"machine.node.{resource}", f"{amount!r:.40} must be above 0")
         except InputError as error:
             yield Fault(f"machine.node.{resource}", error.message)
 
 
 def machine_metadata(machine: Mapping[str, Any]) -> dict[str, str]:
-    """What a trace keeps of its machine: how much of each resource it has, and how much of it a node."""
+    """Returns a trace's metadata about its machine: the total of each resource, and the share of a node."""
     found = {}
     for resource, amount in machine["node"].items():
         one = to_amount(str(resource), str(amount))

@@ -1,4 +1,4 @@
-"""A mapping in YAML: which files and rows of a table count, and what each column is made of."""
+"""A mapping in YAML: the files and rows of a table that count, and the source of each column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from harness_plugins.readers.tables.syntax import (
 from harness_plugins.readers.tables.times import Clock
 
 TOTAL = "total."
-"""Begins the columns that say what a whole job has of a resource."""
+"""The prefix of columns with the total amount of a resource for a whole job."""
 
 _KEYS = ("files", "records", "zone", "where", "latest", "delimiter", "header", "columns")
 _ABOUT = ("about", "source", "licence", "left_out", "conventions", "machine")
@@ -52,20 +52,21 @@ _DELIMITERS = {"comma": ",", "tab": "\t"}
 
 @dataclass(frozen=True)
 class TableMapping:
-    """What a table says.
+    """The content of a mapping.
 
     Attributes:
-        name: of the mapping, for messages.
-        columns: column of a trace, or `total.RESOURCE` -> what it is made of.
+        name: the name of the mapping, for messages.
+        columns: column of a trace, or `total.RESOURCE` -> its source.
         files: a pattern of the files in a folder; "" for all of them.
-        records: the list inside each element of a JSON document; "" where its elements are the rows.
-        zone: of times that say none.
+        records: the list inside each element of a JSON document; "" if its elements are the rows.
+        zone: the zone of times that do not give one.
         where: the text of each condition that rows must meet, and the condition.
-        latest: of rows with one job_id that with the greatest value of this column counts; "" where all do.
-        delimiter: between the cells of a text.
-        header: whether the first line of a text names its columns.
-        about: what is to be known of the data: its source and licence, conventions, the machine.
-        short: whether it is columns alone, as `--reader csv` takes them: see `tables.short`.
+        latest: a column; of rows with one job_id, the one with its greatest value counts; "" if all rows
+            count.
+        delimiter: the character between the cells of a text.
+        header: True if the first line of a text names its columns.
+        about: facts about the data: its source and licence, conventions, the machine.
+        short: True if it has only columns, as `--reader csv` accepts: see `tables.short`.
     """
 
     name: str
@@ -86,27 +87,31 @@ class TableMapping:
         return list(dict.fromkeys(self._wanted()))
 
     def pick(self, has: Sequence[str]) -> list[str]:
-        """The columns of a file that are read; in the short form also those that are called as a trace's."""
+        """Returns the columns of a file to read.
+
+        In the short form also those with a name of a trace's column.
+        """
         there = set(has)
         return [name for name in dict.fromkeys([*self.wanted, *self._own(has)]) if name in there]
 
     def of_table(self, has: Sequence[str], root: Path) -> TableMapping:
-        """The same for a table of these columns; `root` is its file or folder, for messages.
+        """Returns the same mapping for a table of these columns; `root` is its file or folder, for messages.
 
         Raises:
-            TraceError: in the short form neither it nor the table has a column that every trace needs.
+            TraceError: in the short form, a column that every trace needs is neither in the mapping nor in
+                the table.
         """
         if not self.short:
             return self
         columns = {**self.columns, **{name: Source(name, Column(name)) for name in self._own(has)}}
         missing = [name for name in _REQUIRED if name not in columns]
         if missing:
-            what = f"is neither mapped nor called so in the table, which has {', '.join(has):.200}"
+            what = f"is not mapped, and the table has no such column; it has {', '.join(has):.200}"
             raise TraceError(str(root), [Fault(name, what) for name in missing], hint=HINT)
         return replace(self, columns=columns)
 
     def _own(self, has: Sequence[str]) -> list[str]:
-        """Columns of a table that need no mapping."""
+        """Returns columns of a table that need no mapping."""
         return [name for name in has if name not in self.columns and column_of(name)] if self.short else []
 
     def _wanted(self) -> Iterator[str]:
@@ -121,17 +126,17 @@ class TableMapping:
 
 
 def named_mappings() -> list[str]:
-    """The mappings that come with harness."""
+    """Lists the mappings that come with harness."""
     found = files("harness_plugins.readers.tables").joinpath("mappings").iterdir()
     return sorted(each.name.removesuffix(".yaml") for each in found if each.name.endswith(".yaml"))
 
 
 def read_mapping(text: str) -> TableMapping:
-    """A mapping by its name, or of a file.
+    """Reads a mapping by its name, or from a file.
 
     Raises:
         OptionError: there is neither.
-        TraceError: it is not of the language; names each key, and the place in it.
+        TraceError: it does not follow the language; the message names each key, and the place in it.
     """
     known = named_mappings()
     path = Path(text)
@@ -156,10 +161,10 @@ def _read(name: str, text: str) -> TableMapping:
 
 
 def yaml_mapping(name: str, text: str) -> dict[str, Any]:
-    """The one YAML mapping of a text.
+    """Returns the one YAML mapping of a text.
 
     Raises:
-        TraceError: it is none.
+        TraceError: the text does not hold one.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text, faults)
@@ -172,15 +177,15 @@ def yaml_mapping(name: str, text: str) -> dict[str, Any]:
 
 
 def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) -> TableMapping:
-    """A mapping of keys and values as YAML has them.
+    """Builds a mapping from keys and values as YAML has them.
 
     Args:
-        name: for messages.
+        name: its name, for messages.
         content: the keys.
         short: see `TableMapping`.
 
     Raises:
-        TraceError: it is not of the language; names each key, and the place in it.
+        TraceError: it does not follow the language; the message names each key, and the place in it.
     """
     faults = list(_misplaced(content))
     columns = content.get("columns")
@@ -220,7 +225,7 @@ def mapping_of(name: str, content: Mapping[str, Any], *, short: bool = False) ->
 
 
 def _misplaced(content: Mapping[str, Any]) -> Iterator[Fault]:
-    """Keys that a mapping does not have, and such of another type."""
+    """Yields keys that a mapping does not have, and keys with a value of another type."""
     for key, value in content.items():
         if key not in (*_KEYS, *_ABOUT):
             hint = did_you_mean(str(key), _KEYS) or f"there are {', '.join(_KEYS)}"
@@ -263,7 +268,10 @@ def _sources(columns: Mapping[Any, Any], faults: list[Fault], *, short: bool) ->
 
 
 def _conditions(where: Any, faults: list[Fault]) -> Iterator[tuple[str, Condition]]:
-    """The parts of a condition that `and` joins, each with its text: rows are counted by them."""
+    """Yields the parts of a condition that `and` joins, each with its text.
+
+    Dropped rows are counted by part.
+    """
     if not isinstance(where, str) or not where.strip():
         return
     for part in _conjuncts(where.strip()):

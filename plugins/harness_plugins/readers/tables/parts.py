@@ -1,4 +1,4 @@
-"""What is read of one file of a table."""
+"""The result of reading one file of a table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 
 Pick: TypeAlias = Callable[[Sequence[str]], list[str]]
-"""Which of the columns that a file has are wanted."""
+"""Chooses the wanted columns among those of a file."""
 
 
 class Part(NamedTuple):
     """A table of a file.
 
     Attributes:
-        frame: the columns that are wanted, in the types that terms have.
+        frame: the wanted columns, in the types that terms have.
         has: the names of all its columns.
     """
 
@@ -24,6 +24,6 @@ class Part(NamedTuple):
 
 
 def lengths(values: Sequence[int | None]) -> pl.Series:
-    """Lists as their lengths alone, which is all that a term asks of them."""
+    """Represents lists by their lengths, as terms need nothing else of them."""
     known = pl.Series(values, dtype=pl.Int64)
     return pl.select(pl.when(known.is_not_null()).then(pl.struct(length=known))).to_series()

@@ -1,4 +1,4 @@
-"""A table as a trace, by a mapping: one plan of polars that names every doubtful cell."""
+"""Turns a table into a trace with a mapping: one plan of polars that names every doubtful cell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness_plugins.readers.tables.values import ROW, Columns
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a table.
+    """Reads a table.
 
     Args:
         path: a file, or a folder of files.
@@ -32,7 +32,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
     Raises:
         OptionError: there is no such mapping.
-        TraceError: the mapping or a file cannot be read, or cells mean nothing of their kind.
+        TraceError: the mapping or a file cannot be read, or cells are invalid for their kind.
     """
     if not options["mapping"]:
         raise OptionError(
@@ -45,7 +45,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> Reading:
-    """The rows of some files in the columns of a trace.
+    """Returns the rows of some files in the columns of a trace.
 
     Raises:
         TraceError: see `read`.
@@ -84,10 +84,10 @@ def table_to_trace(root: Path, paths: Sequence[Path], mapping: TableMapping) -> 
 
 
 def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
-    """The columns of the trace.
+    """Returns the columns of the trace.
 
     Raises:
-        TraceError: some are not of what the table has; each is named.
+        TraceError: some columns do not fit the table; the message names each.
     """
     cells, faults = [], []
     for name, source in mapping.columns.items():
@@ -101,12 +101,12 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
 
 
 def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """All columns of the trace, and for each column how many of its times are in an hour that occurs twice.
+    """Returns all columns of the trace, and the number of times of each column in an hour that occurs twice.
 
-    Each column is worked out by a plan of its own, so that what it needs on the way is gone after it.
+    Each column has a plan of its own, so its intermediate results are freed after it.
 
     Raises:
-        TraceError: cells mean nothing; every one is named.
+        TraceError: cells are invalid; the message names every one.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}
@@ -121,7 +121,7 @@ def _values(rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]) -> tuple[pl.
 
 
 def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
-    """The conventions that were applied."""
+    """Yields the conventions that were applied."""
     for name, source in mapping.columns.items():
         yield f"{name} is {source.text}"
     if mapping.zone != "UTC":
@@ -141,7 +141,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
 
 
 def _about(mapping: TableMapping) -> dict[str, str]:
-    """What a trace keeps of the data that it was made of."""
+    """Returns a trace's metadata about its source data."""
     licence, machine = mapping.about.get("licence"), mapping.about.get("machine")
     told = {"harness.license": str(licence)} if licence else {}
     return told | (machine_metadata(machine) if machine else {})

@@ -1,4 +1,4 @@
-"""What the first rows of a table show: its columns and some values, without reading all of it."""
+"""The first rows of a table, with its columns and some values, without reading all of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
     Attributes:
         frame: columns in the types that terms have; those of other types are left out.
         records: the list inside each element of a JSON document that has the rows; "" for none.
-        delimiter: between the cells of a text; "" where a mapping need not say it.
+        delimiter: the character between the cells of a text; "" if a mapping need not give it.
     """
 
     frame: pl.DataFrame
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(path: Path) -> Sample | None:
-    """The first rows of a file; None for a file that is no table."""
+    """Returns the first rows of a file; None for a file that is no table."""
     try:
         if is_parquet(path):
             return _parquet(path)

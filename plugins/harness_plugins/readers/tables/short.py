@@ -2,10 +2,12 @@
 
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
-The language is that of all mappings, and so are the files. Four things are shorter. A column of the table
-with the name of a trace's column needs no mapping. A text without a unit is a number of seconds where a time
-is needed. A whole number outside of functions is a column where the table has no header line. A column that a
-trace does not have is kept as text.
+The language is that of all mappings, and the files are the same. Four things are shorter. A column of the
+table
+with the name of a trace's column needs no mapping. In a column of times, a text without a unit is a number of
+seconds. If the table has no header line, a whole number outside of functions is a column. A column that a
+trace
+does not have is kept as text.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ _OPEN, _CLOSE = "([", ")]"
 
 
 def read(path: Path, options: Mapping[str, Any]) -> Reading:
-    """Read a table; rows without a time of submission or a duration are left out.
+    """Reads a table; rows without a time of submission or a duration are left out.
 
     Args:
         path: a file.
         options: `map`, `mapping`, `delimiter` and `header`.
 
     Raises:
-        TraceError: the mapping or the file cannot be read, or cells mean nothing of their kind.
+        TraceError: the mapping or the file cannot be read, or cells are invalid for their kind.
         OptionError: a part of the mapping without `=`.
     """
     file = options["mapping"]
@@ -49,7 +51,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The parts between commas; those in quotes and parentheses do not count."""
+    """Yields the parts between commas; commas in quotes and parentheses do not count."""
     part, quote, depth = "", "", 0
     for letter in text:
         if quote:

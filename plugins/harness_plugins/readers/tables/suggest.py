@@ -1,4 +1,4 @@
-"""A mapping to start from: which columns of a table look like which of a trace; printed, never applied."""
+"""A mapping to start from, by the names of a table's columns; it is printed, never applied."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _LOOKS = {
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
     "requested_time": r"(time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime",
 }
-"""What is looked for -> names of columns that look like it, without case."""
+"""Wanted column -> names of columns that look like it, without case."""
 
 _NUMBERS = ("pods", "cpu", "memory", "gpu")
 _QUEUES = ("partition", "queue")
 _NO_LIMIT = 2**31 - 1
-"""From this number on a limit is none, in programs of 32 bits."""
+"""The number from which a limit means none, in programs of 32 bits."""
 
 _SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-us"), (10**30, "unix-ns"))
-"""Up to which number a time counts what."""
+"""Upper bounds of a time's number, each with the unit that it then counts."""
 
 _OPEN = ("PENDING", "RUNNING")
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A column of the mapping, what it is made of, and what is to be looked at."""
+    """A column of the mapping, its source, and a remark on a point to check."""
 
     name: str
     source: str
@@ -59,13 +59,13 @@ class _Line:
 
 
 def suggest(path: Path) -> str:
-    """A mapping for a table as YAML, with remarks on what its columns leave open.
+    """Suggests a mapping for a table as YAML, with remarks on the points that its columns leave open.
 
     Args:
         path: a file, or a folder of files.
 
     Raises:
-        TraceError: it is no table.
+        TraceError: the file is no table.
     """
     sample = next((found for each in find_files(path, "") if (found := sample_of(each))), None)
     if sample is None or not sample.frame.columns:
@@ -93,7 +93,7 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
 
 
 def _found(frame: pl.DataFrame) -> dict[str, str]:
-    """What is looked for -> the column that looks like it; an amount that was given before one asked for."""
+    """Returns wanted column -> the column that looks like it; a granted amount precedes a requested one."""
     found: dict[str, str] = {}
     for wanted, pattern in _LOOKS.items():
         several = [
@@ -107,14 +107,14 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]:
-    """The less, the better a column is of those that look alike: numbers before texts and lists."""
+    """Returns the rank of a column among similar ones, lower is better: numbers before texts and lists."""
     plain, dtype = _plain(name), frame[name].dtype
     kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
     return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
 
 
 def _plain(name: str) -> str:
-    """A name in small letters, with underscores between its words."""
+    """Returns a name in small letters, with underscores between its words."""
     return re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower().strip("_")
 
 
@@ -168,7 +168,7 @@ def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) 
 
 
 def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
-    """Amounts are taken as the job's where it has nodes: most tables say them so."""
+    """Yields the amounts; if jobs have nodes, they count for the whole job, as in most tables."""
     kind = "total" if "pods" in has else "request"
     whose = "of the whole job? one node's: request.{}" if "pods" in has else ""
     for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):
@@ -183,7 +183,7 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
 
 
 def _where(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
-    """Jobs that wait or run still are no jobs of a trace, and neither are those that began in 1970."""
+    """Yields a condition against jobs that still wait or run, or began in 1970: they are not for a trace."""
     parts = [*_unfinished(frame), *_never_started(frame, found)]
     if parts:
         yield f"where: {_quoted(' and '.join(parts))}"
@@ -205,13 +205,13 @@ def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
 
 
 def _term(frame: pl.DataFrame, name: str) -> str:
-    """A column as the language names it; lists by their length."""
+    """Returns a column in the language's notation; lists by their length."""
     called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
     return f"count({called})" if frame[name].dtype == pl.Struct else called
 
 
 def _instant(column: pl.Series, term: str) -> str:
-    """A time with its unit, by its largest value."""
+    """Returns a time with its unit, judged by its largest value."""
     numbers = _numbers(column)
     if numbers is None:
         return term
@@ -230,7 +230,7 @@ def _zone(column: pl.Series) -> str:
 
 
 def _span(column: pl.Series, term: str) -> tuple[str, str]:
-    """A span of time and its remark."""
+    """Returns a span of time and its remark."""
     if isinstance(column.dtype, pl.Duration):
         return term, ""
     if _numbers(column) is None and column.dtype == pl.String:
@@ -242,7 +242,7 @@ def _span(column: pl.Series, term: str) -> tuple[str, str]:
 
 
 def _numbers(column: pl.Series) -> pl.Series | None:
-    """A column of numbers, or of texts that are; None for others."""
+    """Returns a column of numbers, or of texts that are numbers; None for others."""
     if column.dtype.is_numeric():
         return column.cast(pl.Float64)
     if column.dtype != pl.String:
@@ -256,5 +256,5 @@ def _is_text(column: pl.Series) -> bool:
 
 
 def _quoted(source: str) -> str:
-    """A source as YAML takes it."""
+    """Returns a source in YAML's notation."""
     return source if re.fullmatch(r"[A-Za-z_][\w() +-]*", source) else json.dumps(source, ensure_ascii=False)

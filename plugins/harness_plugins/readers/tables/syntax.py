@@ -1,12 +1,12 @@
-"""The language of mappings: what a column of a trace is made of, and which rows of a table count.
+"""The language of mappings: the source of each column of a trace, and the rows of a table that count.
 
     SOURCE    = VALUE [: UNIT]  |  'constant'
     VALUE     = TERM [/ TERM]
     TERM      = column | col("a name") | number | TERM + TERM | TERM - TERM | FUNCTION(...)
     CONDITION = TERM op TERM | TERM is None | TERM in ('a', 'b') | TERM | and, or, not
 
-Python's own parser reads it. What it reads becomes the few classes below, or a fault that names the place. So
-a mapping can read no file, see no clock, and call nothing.
+Python's own parser reads it. The result becomes the few classes below, or a fault that names the place. So a
+mapping can read no file, see no clock, and call nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FUNCTIONS = {
     "count": (1, 1),
     "row": (0, 0),
 }
-"""Function -> how many arguments it takes at least and at most; None is any number."""
+"""Function -> its least and its greatest number of arguments; None is any number."""
 
 _LONGEST = 10_000
 _DEEPEST = 100
@@ -40,12 +40,12 @@ _OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt:
 
 
 class LanguageError(ValueError):
-    """What is wrong with a text of the language, with its place and what the language has instead."""
+    """A fault in a text of the language, with its place and the valid forms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a row has in a column."""
+    """The value of a row in a column."""
 
     name: str
 
@@ -59,7 +59,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Two terms, added up or one taken from the other."""
+    """Two terms, added, or the second subtracted from the first."""
 
     left: Term
     right: Term
@@ -79,14 +79,14 @@ Term: TypeAlias = Column | Literal | Sum | Call
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a column of a trace is made of.
+    """The source of a column of a trace.
 
     Attributes:
-        text: as it is written.
-        term: what it is; of a division the numerator.
-        by: what it is divided by; None without a division.
-        unit: of the term's number or text; "" where none is written.
-        constant: the text that all rows have instead; None where rows say it.
+        text: its written form.
+        term: its term; in a division, the numerator.
+        by: the divisor; None without a division.
+        unit: the unit of the term's number or text; "" if none is written.
+        constant: the text of all rows, for a source that is a constant; otherwise None.
     """
 
     text: str
@@ -98,7 +98,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Whether two terms compare so; `operator` is one of Python's six."""
+    """A comparison of two terms; `operator` is one of Python's six."""
 
     left: Term
     operator: str
@@ -107,14 +107,14 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a term has no value."""
+    """The condition that a term has no value."""
 
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """Whether a term is one of some constants."""
+    """The condition that a term is one of some constants."""
 
     term: Term
     values: tuple[Literal, ...]
@@ -122,21 +122,21 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class IsTrue:
-    """Whether a term is true."""
+    """The condition that a term is true."""
 
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Whether a condition does not hold."""
+    """The condition that another condition does not hold."""
 
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Whether all of some conditions hold, or any of them."""
+    """The condition that all of some conditions hold, or any of them."""
 
     conditions: tuple[Condition, ...]
     every: bool
@@ -146,10 +146,10 @@ Condition: TypeAlias = Compared | IsNull | IsIn | IsTrue | Not | Together
 
 
 def parse_source(text: str) -> Source:
-    """What a column of a trace is made of.
+    """Parses the source of a column of a trace.
 
     Raises:
-        LanguageError: the text is not of the language.
+        LanguageError: the text does not follow the language.
     """
     text = text.strip()
     constant = _quoted(text)
@@ -163,25 +163,25 @@ def parse_source(text: str) -> Source:
 
 
 def parse_term(text: str) -> Term:
-    """A single term, such as the column that `latest` names.
+    """Parses a single term, such as the column that `latest` names.
 
     Raises:
-        LanguageError: the text is not of the language.
+        LanguageError: the text does not follow the language.
     """
     return _term(_parsed(text.strip()), text.strip())
 
 
 def parse_condition(text: str) -> Condition:
-    """Which rows count.
+    """Parses a condition that chooses the rows that count.
 
     Raises:
-        LanguageError: the text is not of the language.
+        LanguageError: the text does not follow the language.
     """
     return _condition(_parsed(text.strip()), text.strip())
 
 
 def numbered(source: Source) -> Source:
-    """A source whose whole numbers outside of functions are columns, for a table without names."""
+    """Returns a source whose whole numbers outside of functions are columns, for a table without names."""
     if source.constant is not None:
         return source
     return replace(
@@ -199,7 +199,7 @@ def _numbered(term: Term) -> Term:
 
 
 def columns_of(each: Term | Condition | None) -> Iterator[str]:
-    """The columns of the table that a term or a condition names."""
+    """Yields the columns of the table that a term or a condition names."""
     match each:
         case Column(name):
             yield name
@@ -219,14 +219,14 @@ def columns_of(each: Term | Condition | None) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str | None:
-    """What stands between quotes, if all of a text does."""
+    """Returns the content of the quotes, if a text is entirely in quotes."""
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" and text[0] not in text[1:-1]:
         return text[1:-1]
     return None
 
 
 def _split_unit(text: str) -> tuple[str, str]:
-    """The value and its unit, which begins at the first colon outside of quotes."""
+    """Returns the value and its unit, which begins at the first colon outside of quotes."""
     quote = ""
     for place, letter in enumerate(text):
         if quote:
@@ -253,7 +253,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _depth(node: ast.AST) -> int:
-    """How deep a tree is, as far as it matters; without recursion."""
+    """Returns the depth of a tree, up to the limit, without recursion."""
     level: list[ast.AST] = [node]
     depth = 0
     while level and depth <= _DEEPEST:
@@ -308,7 +308,7 @@ def _count(least: int, most: int | None) -> str:
 
 
 def _number(node: ast.expr, text: str) -> Decimal:
-    """A number as it is written: nothing of it passes through a float."""
+    """Returns a number exactly as written; it never passes through a float."""
     written = (ast.get_source_segment(text, node) or "").replace("_", "")
     try:
         value = Decimal(written)

@@ -1,4 +1,4 @@
-"""Terms of the language as polars expressions, in whole numbers alone: no figure is rounded on its way."""
+"""Terms of the language as polars expressions, in whole numbers alone: no step rounds a figure."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Terms(Conversions):
     """The terms of one column of a trace, for a table of these types: see `Conversions`."""
 
     def value(self, term: Term) -> Value:
-        """What a term is in each row.
+        """Returns the value of a term in each row.
 
         Raises:
-            LanguageError: its parts do not go together; says which.
+            LanguageError: its parts do not go together; the message names them.
         """
         match term:
             case Column(name):
@@ -44,7 +44,7 @@ class Terms(Conversions):
         raise AssertionError(term)
 
     def amount(self, term: Term, by: Term | None, scale: int) -> pl.Expr:
-        """A whole amount: rounded to the nearest, or of a division rounded up; null where it divides by 0."""
+        """Returns a whole amount, rounded to the nearest, or up after a division; null if it divides by 0."""
         top = self.number(self.value(term), term)
         if by is None:
             return self.scaled(top, scale, 1, term)
@@ -56,7 +56,7 @@ class Terms(Conversions):
         return self.fitting(whole, term)
 
     def text(self, term: Term) -> pl.Expr:
-        """A value as a text: whole numbers without a point."""
+        """Returns a value as a text; whole numbers have no point."""
         value = self.value(term)
         if value.kind is Kind.NUMBER:
             return written(value)
@@ -65,7 +65,7 @@ class Terms(Conversions):
         raise LanguageError(f"{named(term)} is {value.kind.value}, and a text is needed")
 
     def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
-        """Two terms as values of one kind; `ordered` texts are numbers, or instants beside a date."""
+        """Returns two terms as values of one kind; `ordered` texts are numbers, or instants beside a date."""
         one, other = self.value(left), self.value(right)
         kinds = {one.kind, other.kind}
         if ordered and kinds == {Kind.TEXT}:
@@ -111,5 +111,5 @@ def _number_of(number: Decimal) -> Value:
 
 
 def _is_date(literal: Literal) -> bool:
-    """Whether a constant begins as an ISO date does."""
+    """Returns True if a constant begins like an ISO date."""
     return isinstance(literal.value, str) and re.match(r"[0-9]{4}-[0-9]{2}", literal.value) is not None

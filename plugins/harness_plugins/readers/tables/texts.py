@@ -1,4 +1,4 @@
-"""Texts of tables as what they say: numbers, sizes, spans of time, true or false; and numbers as texts."""
+"""Converts texts of tables to numbers, sizes, spans of time, true or false; and numbers to texts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.base.units import DAY, HOUR, MINUTE
 from harness_plugins.readers.tables.values import WIDE, Value
 
 Keep: TypeAlias = Callable[[pl.Expr], pl.Expr]
-"""Makes an expression a step of its own, so that it is worked out once however often it is named."""
+"""Makes an expression a step of its own, so that it is computed once however often it is used."""
 
 DECIMALS = 9
-"""Of numbers that are not whole in their column or text."""
+"""The decimals of numbers that are not whole in their column or text."""
 ONE = 10**DECIMALS
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
@@ -27,7 +27,7 @@ _CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):
 
 
 def fixed(cell: pl.Expr) -> pl.Expr:
-    """Floats with nine decimals; null for no number, and beyond what 128 bits hold."""
+    """Returns floats with nine decimals; null for invalid numbers, and beyond the range of 128 bits."""
     good = pl.when(cell.is_finite() & (cell.abs() < 1e20)).then(cell.cast(pl.Float64))
     whole = good.floor()
     found: pl.Expr = whole.cast(WIDE) * ONE + ((good - whole) * 1e9).round().cast(WIDE)
@@ -35,7 +35,7 @@ def fixed(cell: pl.Expr) -> pl.Expr:
 
 
 def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Texts as numbers with nine decimals; those with an exponent by way of the nearest float."""
+    """Returns texts as numbers with nine decimals; those with an exponent become the nearest float first."""
     whole = kept(cell.cast(pl.Int64, strict=False))
     rest = kept(pl.when(whole.is_null()).then(cell))  # nearly none: what is null costs next to nothing
     return pl.coalesce(
@@ -44,7 +44,7 @@ def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Texts of digits with a point as numbers with nine decimals; null for others."""
+    """Returns texts of digits with a point as numbers with nine decimals; null for others."""
     plain = kept(pl.when(cell.str.contains(_PLAIN)).then(cell))
     whole = _wide(plain.str.extract(r"^[+-]?([0-9]+)", 1))
     part = (
@@ -56,14 +56,17 @@ def _decimals(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def _wide(digits: pl.Expr) -> pl.Expr:
-    """Up to 20 digits as a whole number of 128 bits: in two pieces, as older polars reads no longer one."""
+    """Returns up to 20 digits as a whole number of 128 bits.
+
+    It reads them in two pieces, because older polars reads no longer ones.
+    """
     padded = digits.str.zfill(20)
     high, low = padded.str.slice(0, 10).cast(pl.Int64), padded.str.slice(10, 10).cast(pl.Int64)
     return high.cast(WIDE) * 10**10 + low.cast(WIDE)
 
 
 def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """`85G` as bytes, rounded to the nearest."""
+    """Returns `85G` as bytes, rounded to the nearest."""
     powers = {letter: 2**power for letter, power in _POWERS.items()}
     letter = cell.str.extract(_SIZE, 2)
     unit = kept(letter.replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE))
@@ -73,7 +76,7 @@ def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def spanned(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Microseconds of a span as ISO 8601 or a clock writes it."""
+    """Returns microseconds of a span written in ISO 8601 or like a clock."""
     found = []
     for pattern in (_ISO_SPAN, _CLOCK_SPAN):
         days, hours, minutes = (
@@ -88,7 +91,7 @@ def spanned(cell: pl.Expr, kept: Keep) -> pl.Expr:
 
 
 def written(value: Value) -> pl.Expr:
-    """A number as a text, without zeros at the end of its decimals."""
+    """Returns a number as a text, without zeros at the end of its decimals."""
     if not value.decimals:
         return value.expr.cast(pl.String)
     size = value.expr.abs()
@@ -99,7 +102,7 @@ def written(value: Value) -> pl.Expr:
 
 
 def flagged(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Texts as true or false; null for other words."""
+    """Returns texts as true or false; null for other words."""
     del kept
     word = cell.str.to_lowercase()
     return pl.when(word.is_in(TRUE)).then(True).when(word.is_in(FALSE)).then(False)

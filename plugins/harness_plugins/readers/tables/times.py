@@ -1,4 +1,4 @@
-"""Times as tables write them: texts with or without a zone, and numbers that count from 1970."""
+"""Times in the forms that tables use: texts with or without a zone, and numbers that count from 1970."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from harness.readers.time_forms import read_form
 
 INSTANT_UNITS = {"unix": 10**9, "unix-ms": 10**6, "unix-us": 10**3, "unix-ns": 1}
-"""Unit of numbers that count from 1970 -> nanoseconds of one."""
+"""Unit of numbers that count from 1970 -> its nanoseconds."""
 
 _EXAMPLE = datetime(2017, 10, 9, 7, 1, 55, tzinfo=UTC)
 _OFFSET = r"[+-](?:0[0-9]|1[0-5])(?::?[0-5][0-9])?$"
@@ -23,7 +23,7 @@ class When(NamedTuple):
 
     Attributes:
         local: those without a zone, as a clock shows them; null for the others.
-        fixed: those that say their offset, as microseconds since 1970; null for the others.
+        fixed: those with an offset, as microseconds since 1970; null for the others.
     """
 
     local: pl.Expr
@@ -31,17 +31,17 @@ class When(NamedTuple):
 
 
 def is_form(unit: str) -> bool:
-    """Whether a unit is a form of times such as `%d.%m.%Y %H:%M`."""
+    """Returns True if a unit is a form of times such as `%d.%m.%Y %H:%M`."""
     return unit.startswith("%")
 
 
 def is_instant_unit(unit: str) -> bool:
-    """Whether a unit says how instants are written."""
+    """Returns True if a unit gives the notation of instants."""
     return unit in INSTANT_UNITS or unit == "iso" or is_form(unit)
 
 
 class Clock:
-    """How times without a zone are read.
+    """Reads times without a zone as times of its own zone.
 
     Args:
         zone: its name, such as `America/Los_Angeles`.
@@ -59,9 +59,9 @@ class Clock:
         self.zone = zone
 
     def moments(self, local: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Times of the zone as microseconds since 1970; null where its clocks skip one.
+        """Returns times of the zone as microseconds since 1970; null if its clocks skip one.
 
-        Of an hour that occurs twice the first has the earlier, the second the later one.
+        In an hour that occurs twice, the first result has the earlier time, the second the later one.
         """
         if self.zone == "UTC":
             return local.dt.timestamp("us"), local.dt.timestamp("us")
@@ -72,21 +72,21 @@ class Clock:
         return earlier, later
 
     def example(self, unit: str) -> str:
-        """A time as the unit writes it."""
+        """Returns an example of a time in the unit's notation."""
         return _EXAMPLE.strftime(unit) if is_form(unit) else "2017-10-09T07:01:55+02:00"
 
     def read(self, cell: pl.Expr, unit: str) -> When:
-        """Texts of a unit.
+        """Reads texts of a unit.
 
         Raises:
-            ValueError: a form that does not say which moment is meant.
+            ValueError: a form that does not fix the moment.
         """
         if not is_form(unit):
             return _iso(cell)
         try:
             form = read_form(unit)
         except ValueError as error:
-            raise ValueError(f"{unit!r} is no form of times: {error}") from error
+            raise ValueError(f"{unit!r} is not a time format: {error}") from error
         found = form.value(cell)
         if form.zoned:
             return When(pl.lit(None, pl.Datetime("us")), found.dt.timestamp("us"))
@@ -94,7 +94,7 @@ class Clock:
 
 
 def _iso(cell: pl.Expr) -> When:
-    """ISO 8601 with a blank or a T, an offset of hours, of minutes too, `Z`, ` UTC`, or none."""
+    """Reads ISO 8601 with a blank or a T, and an offset of hours (and minutes), `Z`, ` UTC`, or none."""
     text = cell.str.replace(r"\s*(?:UTC|GMT|Z)$", "+00:00")
     dated = text.str.contains(_DATE)
     clock = text.str.replace(_OFFSET, "").str.strip_chars().str.replace(r"^(\S+)\s+", "${1}T")

@@ -1,4 +1,4 @@
-"""Amounts of whole jobs as pods: of one kind where they divide, else of several that add up exactly."""
+"""Amounts of whole jobs as pods: equal pods if they divide, or else several kinds with exactly that sum."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ _BEGIN, _END, _NUMBER, _ALL = "\0begin", "\0end", "\0number", "\0all"
 
 
 def with_pods(trace: pl.DataFrame, totals: Sequence[str]) -> pl.DataFrame:
-    """A trace in which `total.RESOURCE` has become `request.RESOURCE` of a pod.
+    """Returns a trace in which `total.RESOURCE` has become `request.RESOURCE` of a pod.
 
-    A total is spread as evenly as whole units allow, in cores where it is whole cores. The first pods have
-    one more. A job whose pods then differ has a row for each kind of them. Its pods are a gang unless the
-    trace says otherwise.
+    A total is spread as evenly as whole units allow, in cores if it is whole cores. The first pods have one
+    more. A
+    job whose pods then differ has a row for each kind of them. Its pods are a gang unless the trace says
+    otherwise.
 
     Args:
-        trace: one row a job.
-        totals: the columns that are totals; a missing amount is none.
+        trace: one row for each job.
+        totals: the columns that are totals; a missing amount counts as none.
     """
     if not totals:
         return trace

@@ -1,4 +1,4 @@
-"""Parquet files of tables; no column is read but those that are asked for."""
+"""Parquet files of tables; only the requested columns are read."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _PARQUET = b"PAR1"
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file, plain or packed, begins as Parquet does."""
+    """Returns True if a file, plain or packed, begins as Parquet does."""
     return first_bytes(path, len(_PARQUET)) == _PARQUET
 
 
 def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
-    """The columns of a Parquet file that are wanted; no other is read.
+    """Reads the wanted columns of a Parquet file, and no others.
 
     Args:
-        path: for messages.
-        source: the file, or a buffer with what it holds.
-        pick: which of its columns are wanted.
+        path: the file, for messages.
+        source: the file, or a buffer with its content.
+        pick: chooses the columns to read.
 
     Raises:
-        TraceError: no whole file, a column that is there twice, or of a type that terms do not have.
+        TraceError: an incomplete file, a repeated column, or one of a type that terms do not have.
     """
     try:
         with pq.ParquetFile(source, pre_buffer=False) as file:
@@ -58,10 +58,10 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
 
 
 def read_column(column: pa.ChunkedArray) -> pl.Series:
-    """A column in one of the types that terms have.
+    """Returns a column in one of the types that terms have.
 
     Raises:
-        TypeError: it is of another type.
+        TypeError: the column is of another type.
     """
     if pa.types.is_dictionary(column.type):
         column = pa.chunked_array(
@@ -94,7 +94,7 @@ def read_column(column: pa.ChunkedArray) -> pl.Series:
 
 
 def _in_microseconds(column: pl.Series) -> pl.Series:
-    """Nanoseconds as the nearest microseconds, as numbers that count them are."""
+    """Returns nanoseconds as the nearest microseconds, in the same way as numbers that count them."""
     fine = column.to_physical()
     near = fine // 1000 + (fine % 1000 >= 500).cast(pl.Int64)
     if isinstance(column.dtype, pl.Datetime):

@@ -1,8 +1,10 @@
-"""What terms of the language are: values of a kind as polars expressions, and cells that mean nothing.
+"""The values of terms: each of one kind, as polars expressions, and cells that are invalid.
 
 A number is held as a whole number of 128 bits with this many decimals, a time or a span in microseconds. An
-empty cell is null. A cell that is there and means nothing of its kind is a doubt: the reader counts the rows
-of all doubts, and names them.
+empty
+cell is null. A cell that has content but is invalid for its kind is a doubt. The reader counts the rows of
+all
+doubts, and names them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ ROW = "\0row"
 
 
 class Kind(Enum):
-    """What a term is, in words for messages."""
+    """The kind of a term, in words for messages."""
 
     NUMBER = "a number"
     TEXT = "a text"
@@ -38,9 +40,9 @@ class Value:
     """A term.
 
     Attributes:
-        kind: what it is.
+        kind: its kind.
         expr: a number as a whole number of 128 bits, a time or span as microseconds, else as polars has it.
-        decimals: of a number.
+        decimals: the decimals of a number.
     """
 
     kind: Kind
@@ -52,8 +54,8 @@ class Columns(NamedTuple):
     """The columns of a table.
 
     Attributes:
-        types: of each, by its name.
-        names: what each is called in the frame, by its name: polars takes some names for patterns.
+        types: the type of each column, by its name.
+        names: column -> its name in the frame; they differ because polars takes some names for patterns.
     """
 
     types: Mapping[str, pl.DataType]
@@ -61,12 +63,12 @@ class Columns(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Cells that mean nothing.
+    """Cells that are invalid.
 
     Attributes:
-        rows: in which rows.
-        column: of the table; "" where more than one take part.
-        says: what is wrong with them.
+        rows: the rows with these cells.
+        column: the column of the table; "" if more than one take part.
+        says: their fault.
     """
 
     rows: pl.Expr
@@ -75,7 +77,7 @@ class Doubt(NamedTuple):
 
 
 def aligned(values: list[Value]) -> list[Value]:
-    """Numbers with equal decimals."""
+    """Returns numbers with equal decimals."""
     most = max(each.decimals for each in values)
     return [
         replace(each, expr=each.expr * 10 ** (most - each.decimals), decimals=most)
@@ -86,7 +88,7 @@ def aligned(values: list[Value]) -> list[Value]:
 
 
 def only(term: Term) -> str:
-    """The one column that a term is about; "" where there is none, or more than one."""
+    """Returns the one column that a term is about; "" if there is none, or more than one."""
     match term:
         case Column(name):
             return name
@@ -96,7 +98,7 @@ def only(term: Term) -> str:
 
 
 def named(term: Term) -> str:
-    """A term in words for messages."""
+    """Describes a term in words for messages."""
     match term:
         case Column(name):
             return f"column {name}"
@@ -108,7 +110,7 @@ def named(term: Term) -> str:
 
 
 def text_of(term: Term, what: str) -> str:
-    """The text of a constant; numbers as they are written."""
+    """Returns the text of a constant; numbers as they are written."""
     if not isinstance(term, Literal):
         raise LanguageError(f"{what} must be a number or a text in quotes, and is {named(term)}")
     return term.value if isinstance(term.value, str) else str(term.value)
