@@ -31,11 +31,10 @@ _OF_FAILURES = {
 
 
 def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
-    """Adds the options to a command, which gets one `calibration` for them.
+    """Returns a decorator that adds the options to a command, which gets one `calibration` for them.
 
     Args:
-        cluster: whether the command knows a cluster, which can be scaled.
-        failures: whether nodes of that cluster may fail.
+        cluster: whether the command has a cluster, which can be scaled.
     """
     steps = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}
     options = {**steps, **(_OF_FAILURES if failures else {})}

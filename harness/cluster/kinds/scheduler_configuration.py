@@ -74,14 +74,13 @@ class SchedulerConfiguration(Value):
     Attributes:
         percentage_of_nodes_to_score: 0 lets the size of the cluster decide.
         disable_preemption: whether the plugin DefaultPreemption is off.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates a preemption wants,
-            of its potential nodes: the larger of both.
-        hard_pod_affinity_weight: what a required affinity of a running pod adds to a node's score.
-        preemption_algorithm: ACK's choice of the policy that preempts; None when it says nothing, which
-            stands for Auto: ElasticQuota where it takes effect, else Default.
-        scheduler_name: what pods call it; "" for Kubernetes' default scheduler.
-        scoring: how NodeResourcesFit scores nodes.
-        devices: how pods are placed that share GPUs; harness' own argument.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many of its potential nodes a
+            preemption considers as candidates: the larger of both.
+        hard_pod_affinity_weight: the amount by which a running pod's required affinity raises a node's score.
+        preemption_algorithm: ACK's choice of the preempting policy. None, if not given, stands for Auto:
+            ElasticQuota if it takes effect, else Default.
+        scheduler_name: the name by which pods choose it; "" for Kubernetes' default scheduler.
+        scoring: the scoring of nodes by NodeResourcesFit.
     """
 
     percentage_of_nodes_to_score: int = 0

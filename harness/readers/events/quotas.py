@@ -96,7 +96,7 @@ def _changes(quotas: Samples[_Key]) -> Iterator[tuple[int, str, str]]:
 
 
 def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless: set[str]) -> None:
-    """What a queue is at an instant at which something of it changes."""
+    """Record the state of a queue at an instant at which it changes."""
     values: dict[Field, str] = {}
     cohort = ""
     for key in quotas.of[queue]:
@@ -117,7 +117,7 @@ def _take(watched: Watched, quotas: Samples[_Key], queue: str, at: int, endless:
 
 
 def _say(watched: Watched, quotas: Samples[_Key], endless: set[str]) -> None:
-    """What these metrics cannot tell."""
+    """Add notes about what these metrics cannot show."""
     for note in quotas.uncertainty(NOMINAL):
         watched.lacks(note)
     for metric, knob in _KNOBS.items():

@@ -24,11 +24,10 @@ class Past(NamedTuple):
     """A job of the history; times in microseconds on the history's clock (since 1970, or since its origin).
 
     Attributes:
-        arrival: as a replay of the history has it: the job, its run time and so on.
-        traits: what is known of it.
-        submit: when it was submitted.
-        end: when it had ended; None where it had not, or nobody knows.
-        start: when it first started; None where it had not, or nobody knows.
+        arrival: the job as a replay of the history would get it: the job, its run time and so on.
+        traits: the known traits of the job.
+        submit: its submission.
+        end: its end; None if it had not ended, or if its end is unknown.
     """
 
     arrival: Arrival

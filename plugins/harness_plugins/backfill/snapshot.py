@@ -36,9 +36,9 @@ class Places:
     Attributes:
         home: all nodes are one cluster.
         job: the job.
-        nodes: positions of the nodes, pod by pod; a plan may change them until the job starts. -1 where the
-            node is gone.
-        devices: those that the pods have on their nodes; empty before the job starts.
+        nodes: positions of the nodes, pod by pod; a plan may change them until the job starts. -1 for a node
+            that
+            is gone.
     """
 
     __slots__ = ("devices", "job", "nodes")
@@ -209,7 +209,7 @@ class Snapshot:
 
     @contextmanager
     def limited(self, other: Snapshot, nodes: Sequence[int]) -> Iterator[None]:
-        """Leave some nodes no more room than they have in another snapshot."""
+        """Limits the room of some nodes to their room in another snapshot."""
         lost: list[Less] = []
         for position in dict.fromkeys(nodes):
             here, there = self.cache.nodes[position], other.cache.nodes[position]

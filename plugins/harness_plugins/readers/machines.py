@@ -139,7 +139,7 @@ def _spot(path: Path) -> list[Machine]:
 
 
 def _pai(path: Path, gpu: str) -> list[Machine]:
-    """PAI's machines, without a header line, so that the file's name tells them."""
+    """Reads PAI's machines; the file has no header line, so its name identifies it."""
     fields = [
         text("machine"),
         text("gpu_type").or_empty(),
